@@ -18,7 +18,7 @@ import numpy as np
 
 from hdr4me.recalibration import recalibrate
 from hdr4me.recalibration.auto.priors import fit_posterior
-from hdr4me.recalibration.auto.structure import blocks, check_structure, structured, structured_mean
+from hdr4me.recalibration.auto.structure import blocks, check_structure, structured
 from recalibration_hard_cells import Hard
 from recalibration_hard_cells import structured as cells
 
@@ -35,7 +35,10 @@ def line(cell: Hard, repeats: int, autos: int, seed: int) -> str:
         posterior = fit_posterior(x, s, -1.0, 1.0, 0.0)
         beliefs = structured(parts, posterior, x)
         believed += beliefs[0].probability / repeats
-        answers = (x, np.clip(x, -1, 1), posterior.mean, structured_mean(beliefs, posterior))
+        mean = posterior.mean.copy()
+        for belief in beliefs:
+            mean[belief.where] += belief.probability * (belief.curve.mean - mean[belief.where])
+        answers = (x, np.clip(x, -1, 1), posterior.mean, mean)
         errors[i] = [np.mean((answer - theta) ** 2) for answer in answers]
         if i < autos:
             found = recalibrate(x, s, **cell.options)

@@ -8,8 +8,8 @@ from category_laws import grr, oue
 
 from hdr4me import deviation
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.covariance import frequency_covariance, shared_draw
 from hdr4me.framework.moments import mean_inverse_count
+from hdr4me.framework.norm import frequency_covariance, shared_draw
 from hdr4me.mechanisms import mechanism
 
 RUNS = 4000

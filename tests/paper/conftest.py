@@ -18,7 +18,6 @@ from hdr4me.paper.report import About
 from hdr4me.paper.runner import Settings, run_cells
 from hdr4me.paper.studies import Results, Scale, cells_for, gather
 from hdr4me.paper.theory import TheoryCell, TheoryResult
-from hdr4me.recalibration.shrinkage import clip
 
 TINY = Scale("tiny", fewer_dims=10, repeats=2, clt_repeats=60)
 
@@ -31,7 +30,7 @@ def tiny():
 def _clipped(means, errors, method, slope, domain):
     """`auto` tries ten rules on every repeat, three quarters of a run's time; this is the rule that it begins with."""
     assert method == "auto"
-    return SimpleNamespace(enhanced_mean=clip(means / slope, *domain))
+    return SimpleNamespace(enhanced_mean=(means / slope).clip(*domain))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from hdr4me.recalibration import recalibrate
-from hdr4me.recalibration.auto.posterior import SPIKE, edged
+from hdr4me.recalibration.auto.posterior import SPIKE, Belief, edged
 
 
 @pytest.mark.parametrize(("m", "sd"), [(0.2, 0.1), (-1.05, 0.1), (-0.8, 0.15), (1.4, 0.1), (0.0, 3.0)])
@@ -36,7 +36,8 @@ def test_far_outside_and_exactly_known() -> None:
     """No underflow: 1,000 standard errors outside is at the end; no variance is the point itself."""
     found = edged(np.array([5.0, -4.0, 0.3]), np.array([1e-5, 1e-5, 0.0]), -1.0, 1.0)
     np.testing.assert_allclose(found.mean, [1.0, -1.0, 0.3], atol=1e-3)
-    assert found.part(slice(1, 3)).mean == pytest.approx(found.mean[1:])
+    some = Belief(np.arange(3), found, 1.0, 1.0).part(slice(1, 3))
+    assert some.curve.mean == pytest.approx(found.mean[1:])
 
 
 def test_average_intervals_hold_means_at_the_very_ends() -> None:

@@ -10,7 +10,7 @@ from hdr4me.demo import panel_schema
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.recalibration import recalibrate
 from hdr4me.recalibration.auto.posterior import edged
-from hdr4me.recalibration.auto.structure import curve_block, group_block
+from hdr4me.recalibration.auto.structure import block as make_block
 from hdr4me.statistics import Answer
 from hdr4me.survey import Numeric, Schema, Survey
 
@@ -58,7 +58,7 @@ def test_the_average_over_members_against_plain_matrices(kind: str) -> None:
     x = rng.normal(0.2, 0.4, n)
     if kind == "curve":
         position = np.sort(rng.uniform(0, 5, n))
-        block = curve_block(index, position, s, -1.0, 1.0)
+        block = make_block(index, s, -1.0, 1.0, position=position)
         assert block.cosines is not None
         _, families = smooth._waves(position)
         kernels = [
@@ -69,7 +69,7 @@ def test_the_average_over_members_against_plain_matrices(kind: str) -> None:
         assert all(np.mean(np.diag(kernel)) == pytest.approx(1) for kernel in kernels)
     else:
         group = np.repeat(np.arange(4), 3)
-        block = group_block(index, group, s, -1.0, 1.0)
+        block = make_block(index, s, -1.0, 1.0, position=None, group=group)
         kernels = [(group[:, None] == group).astype(float)]
     logs, means, variances = [], [], []
     odds = np.array(smooth._RESIDUAL_ODDS) / sum(smooth._RESIDUAL_ODDS)
@@ -190,7 +190,7 @@ def test_the_demonstration_declares_its_curves() -> None:
 def test_many_points_and_too_few() -> None:
     """Beyond 5,000 points fewer waves are used; below four a curve says nothing."""
     n = 5001
-    block = curve_block(np.arange(n), np.arange(n) * 1.0, np.full(n, 0.3), -1.0, 1.0)
+    block = make_block(np.arange(n), np.full(n, 0.3), -1.0, 1.0, position=np.arange(n) * 1.0)
     theta = np.sin(np.arange(n) / 500)
     found = block.fit(theta + 0.3 * np.random.default_rng(7).normal(size=n))
     assert np.mean((found.mean - theta) ** 2) < 0.005
@@ -209,7 +209,7 @@ def _daily_steps(d: int) -> np.ndarray:
 def test_a_night_at_the_edge_is_found_and_sharp_peaks_are_kept() -> None:
     """0.0103 before there was a spike at the ends and a rougher kernel, on these draws; seeded."""
     theta = _daily_steps(100)
-    block = curve_block(np.arange(100), np.arange(100.0), np.full(100, 0.3), -1.0, 1.0)
+    block = make_block(np.arange(100), np.full(100, 0.3), -1.0, 1.0, position=np.arange(100.0))
     rng = np.random.default_rng(8)
     error = 0.0
     for _ in range(100):
@@ -268,7 +268,7 @@ def test_no_structure_is_weighed_by_the_same_integral() -> None:
     """The plain evidence against the normal density by itself, for every size of the residual."""
     rng = np.random.default_rng(10)
     s, x = np.array([0.1, 0.2, 0.3, 0.2]), rng.normal(size=4)
-    block = curve_block(np.arange(4), np.arange(4.0), s, -1.0, 1.0)
+    block = make_block(np.arange(4), s, -1.0, 1.0, position=np.arange(4.0))
     sizes = (0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
     covariance = [np.diag(s**2 + size**2) + 0.6**2 for size in sizes]
     density = [np.exp(-0.5 * x @ np.linalg.solve(c, x)) / np.sqrt(np.linalg.det(c)) for c in covariance]

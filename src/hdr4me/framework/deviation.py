@@ -7,26 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
-from hdr4me.framework import normal
-from hdr4me.framework.covariance import (
-    Spectrum,
-    frequency_spectrum,
-    means_spectrum,
-    shared_draw,
-    values_correlation,
-)
-from hdr4me.framework.laws import Law, as_law, bias_of, calibrate
-from hdr4me.framework.moments import mean_inverse_count, sampling_factor
-from hdr4me.framework.norm import SquaredNorm
-from hdr4me.framework.population import Population, from_frequencies, from_prior, from_values, worst_case
+from hdr4me.framework import norm, normal
+from hdr4me.framework.laws import as_law, bias_of, calibrate
+from hdr4me.framework.moments import Floats, mean_inverse_count, sampling_factor
+from hdr4me.framework.population import from_frequencies, from_prior, from_values, worst_case
 from hdr4me.framework.prediction import Prediction
 from hdr4me.mechanisms import mechanism as named_mechanism
 
-Floats = NDArray[np.float64]
 Variance = Literal["exact", "paper"]
 
 
@@ -36,7 +27,7 @@ class Deviation(Prediction):
 
     Dependence: reports of different dimensions are perturbed independently. With m < d they share one draw of who
     reports what, which makes the errors of dimensions whose values are correlated correlated too; frequencies of one
-    dimension always are (see `covariance`). `mse_law` and `norm_law` account for that where the values are known.
+    dimension always are (see `norm`). `mse_law` and `norm_law` account for that where the values are known.
 
     Parameters
     ----------
@@ -60,7 +51,7 @@ class Deviation(Prediction):
     reports_per_dimension: float
     berry_esseens: Floats
     kind: Variance
-    spectrum: Spectrum | None = None
+    spectrum: norm.SquaredNorm | None = None
 
     @property
     def berry_esseen(self) -> Floats:
@@ -68,21 +59,18 @@ class Deviation(Prediction):
         return self._out(self.berry_esseens)
 
     @property
-    def mse_law(self) -> SquaredNorm:
+    def mse_law(self) -> norm.SquaredNorm:
         """The distribution of the MSE: mean, sd, cdf, quantile."""
         return self._squared(1.0 / self.n_coordinates)
 
     @property
-    def norm_law(self) -> SquaredNorm:
+    def norm_law(self) -> norm.SquaredNorm:
         """The distribution of ‖θ̂ − θ̄‖₂: mean, sd, cdf, quantile."""
         return self._squared(1.0, root=True)
 
-    def _squared(self, scale: float, *, root: bool = False) -> SquaredNorm:
-        known = self.spectrum
-        if known is not None:
-            return SquaredNorm(known.shift, known.spread, known.counts, scale, root)
-        counts = self.counts.astype(np.float64)
-        return SquaredNorm(self.biases, np.sqrt(self.variances), counts, scale, root)
+    def _squared(self, scale: float, *, root: bool = False) -> norm.SquaredNorm:
+        alone = norm.SquaredNorm(self.biases, np.sqrt(self.variances), self.counts.astype(np.float64))
+        return replace(self.spectrum or alone, scale=scale, root=root)
 
     def logpdf(self, deviation: ArrayLike) -> float:
         """Logarithm of Theorem 1's d-dimensional density at a deviation vector (a number: the same in each)."""
@@ -95,7 +83,7 @@ class Deviation(Prediction):
         return float(np.sum(-0.5 * (np.log(2 * np.pi * v) + (x - δ) ** 2 / v)))
 
     def pdf(self, deviation: ArrayLike) -> float:
-        """Theorem 1's density itself; it under- or overflows honestly, `logpdf` does not."""
+        """Theorem 1's density itself, which can under- or overflow; `logpdf` does not."""
         with np.errstate(over="ignore", under="ignore"):
             return float(np.exp(self.logpdf(deviation)))
 
@@ -169,14 +157,23 @@ def deviation(
     >>> print(f"{dev.joint_probability_within(0.05):.3e}")  # all 100 dimensions at once
     5.572e-277
     """
-    _check(n_users, n_dims, n_sampled, variance)
+    for name, value in (("n_users", n_users), ("n_dims", n_dims), ("n_sampled", n_sampled)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise InvalidInput.of(name, value, "a positive integer")
+    if n_sampled > n_dims:
+        raise InvalidInput.of("n_sampled", n_sampled, f"at most the number of dimensions, {n_dims}")
+    if variance not in ("exact", "paper"):
+        raise InvalidInput.of("variance", variance, "'exact' or 'paper'")
     if isinstance(values, str):
         values, prior = None, (prior if values == "worst" else values)
     if isinstance(mechanism, str):
         if epsilon is None:
             raise InvalidInput("epsilon is missing: a mechanism given by name needs the total budget")
         mechanism = named_mechanism(mechanism, epsilon=epsilon / n_sampled)
-    shares = _inclusion(inclusion, n_dims, n_sampled)
+    shares = np.atleast_1d(np.asarray(n_sampled / n_dims if inclusion is None else inclusion, np.float64))
+    if shares.shape not in ((1,), (n_dims,)) or not np.all((shares > 0) & (shares <= 1)):
+        raise InvalidInput.of("inclusion", inclusion, f"one probability in (0, 1], or {n_dims} of them")
+    shares = shares[:1] if np.all(shares == shares[0]) else shares
     several = isinstance(mechanism, Sequence) or shares.size > 1
     mechanisms = mechanism if isinstance(mechanism, Sequence) else [mechanism] * n_dims
     if len(mechanisms) != n_dims:
@@ -205,32 +202,12 @@ def deviation(
     if variance == "paper":
         return made
     if isinstance(mechanism, Channel) and not several:
-        known = frequency_spectrum(mechanism, probabilities, n_users, float(shares[0]), n_dims)
+        known = norm.frequency_spectrum(mechanism, probabilities, n_users, float(shares[0]), n_dims)
     else:
-        fraction = shared_draw(n_users, n_dims, n_sampled, even=inclusion is None)
-        correlations = values_correlation(correlation, values, probabilities, n_dims)
-        known = means_spectrum(biases, variances, spreads, counts, fraction, correlations)
+        fraction = norm.shared_draw(n_users, n_dims, n_sampled, even=inclusion is None)
+        correlations = norm.values_correlation(correlation, values, probabilities, n_dims)
+        known = norm.means_spectrum(biases, variances, spreads, counts, fraction, correlations)
     return replace(made, spectrum=known)
-
-
-def _inclusion(given: Any, n_dims: int, n_sampled: int) -> Floats:
-    """The probability that a user answers each dimension: one entry where all are alike."""
-    if given is None:
-        return np.array([n_sampled / n_dims])
-    p = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    if p.shape not in ((1,), (n_dims,)) or not np.all((p > 0) & (p <= 1)):
-        raise InvalidInput.of("inclusion", given, f"one probability in (0, 1], or {n_dims} of them")
-    return p[:1] if np.all(p == p[0]) else p
-
-
-def _check(n_users: int, n_dims: int, n_sampled: int, variance: str) -> None:
-    for name, value in (("n_users", n_users), ("n_dims", n_dims), ("n_sampled", n_sampled)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise InvalidInput.of(name, value, "a positive integer")
-    if n_sampled > n_dims:
-        raise InvalidInput.of("n_sampled", n_sampled, f"at most the number of dimensions, {n_dims}")
-    if variance not in ("exact", "paper"):
-        raise InvalidInput.of("variance", variance, "'exact' or 'paper'")
 
 
 def _row(given: Any, j: int, n_dims: int) -> Any:
@@ -259,7 +236,12 @@ def _dimension(
     *,
     calibrated: bool,
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Bias, variance, Berry–Esseen bound and spread of one dimension's coordinates (one, or one per category)."""
+    """Bias, variance, Berry–Esseen bound and spread of one dimension's coordinates (one, or one per category).
+
+    The bound counts the sampling of users as the variance does: with κ = 1 − 1/(n E[1/r]) the summand has the variance
+    V̄ + κS² and, by Minkowski's inequality, a third absolute moment of at most (ρ̄^{1/3} + √κ·(E|μ − E μ|³)^{1/3})³;
+    r^{-1/2} enters as √E[1/r] ≥ E r^{-1/2}.
+    """
     law = calibrate(as_law(mechanism)) if calibrated else as_law(mechanism)
     exact = variance == "exact"
     inverse = mean_inverse_count(n_users, share) if exact else 1.0 / (n_users * share)
@@ -275,31 +257,18 @@ def _dimension(
         raise InvalidInput("probabilities without values are not allowed for a numeric mechanism")
     else:
         population = from_frequencies(probabilities)
-    return _moments(law, population, inverse, n_users, exact=exact)
-
-
-def _moments(
-    law: Law, population: Population, inverse_count: float, n_users: float, *, exact: bool
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Bias, variance and Berry–Esseen bound of θ̂_j − θ̄_j, and the values' spread S², one per row of the population.
-
-    The bound counts the sampling of users as the variance does: with κ = 1 − 1/(n E[1/r]) (0 when all users
-    report, near 1 when few do) the summand has the variance V̄ + κS² and, by Minkowski's inequality, a third
-    absolute moment of at most (ρ̄^{1/3} + √κ·(E|μ − E μ|³)^{1/3})³; r^{-1/2} enters as √E[1/r] ≥ E r^{-1/2}.
-    """
     t = population.values
     μ = np.asarray(law.mean(t), dtype=np.float64)
-    centre = population.expect(μ)
+    away = μ - population.expect(μ)[..., None]
     noise = population.expect(np.asarray(law.variance(t), dtype=np.float64))
-    ρ = population.expect(np.asarray(law.abs_third_moment(t), dtype=np.float64))
-    bias = population.expect(bias_of(law, t))
-    away = μ - centre[..., None]
+    third = population.expect(np.asarray(law.abs_third_moment(t), dtype=np.float64))
     spread = population.expect(away**2)
-    κ = float(sampling_factor(n_users, inverse_count)) if exact else 0.0
+    κ = float(sampling_factor(n_users, inverse)) if exact else 0.0
     if exact and population.finite and n_users > 1:
         spread = spread * (n_users / (n_users - 1))
-    third = (np.cbrt(ρ) + np.sqrt(κ) * np.cbrt(population.expect(np.abs(away) ** 3))) ** 3 if κ else ρ
+    if κ:
+        third = (np.cbrt(third) + np.sqrt(κ) * np.cbrt(population.expect(np.abs(away) ** 3))) ** 3
     one = noise + κ * spread
-    bound = normal.berry_esseen_bound(third, one, 1.0 / inverse_count)
-    result = bias, one * inverse_count, bound, spread
+    bound = normal.berry_esseen_bound(third, one, 1.0 / inverse)
+    result = population.expect(bias_of(law, t)), one * inverse, bound, spread
     return tuple(np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in result)  # type: ignore[return-value]

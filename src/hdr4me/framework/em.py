@@ -2,10 +2,8 @@
 
 With f the shares of the cells and A the law of a cell given a bin, one step is p ← p·A(f/(pA)); smoothing by
 [s/4, 1 − s/2, s/4] after each step keeps p smooth (Li et al. 2020: EM for s = 0, EMS for s = 1). A fixed s = 1 flattens
-what is sharp, and s = 0 ends in spikes. So the strength goes down a ladder for as long as each rung raises twice the
-log-likelihood by more than `WORTH`: many dimensions at once. On 64 bins the ladder begins at half the strength that
-s = 1 has on Li et al.'s 256 bins (a step spreads a share by s/2 squared bins): where smoothing is right, the fit is
-theirs.
+what is sharp, and s = 0 ends in spikes. So the strength is reduced in steps (`LADDER`) for as long as each step raises
+twice the log-likelihood by more than `WORTH`. On 64 bins the first is half the strength of s = 1 on Li et al.'s 256.
 """
 
 from __future__ import annotations
@@ -14,12 +12,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdr4me.errors import InvalidInput
+from hdr4me.framework.moments import Floats
 from hdr4me.mechanisms.priors import Prior
 
-Floats = NDArray[np.float64]
 # Strengths on the way to the ladder, each fit the start of the next: EM from an even start would stop too early, or
 # with a smaller tolerance follow the noise.
 APPROACH = (1.0, 0.3, 0.1)
@@ -94,8 +92,7 @@ def _climbed(counts: Floats, law: Floats, shape: tuple[int, int]) -> Fit:
     start: Floats | None = None
     for rung in APPROACH:
         start = fit(counts, law, shape, np.full(len(counts), rung), start=start).p
-    best = fit(counts, law, shape, np.full(len(counts), LADDER[0]), start=start)
-    p, likelihood, strength = best.p, best.log_likelihood, best.strength
+    p, likelihood, strength = fit(counts, law, shape, np.full(len(counts), LADDER[0]), start=start)
     going = np.arange(len(counts))
     for rung in LADDER[1:]:
         part = fit(counts[going], law, shape, np.full(going.size, rung), start=p[going])

@@ -1,8 +1,4 @@
-"""What the framework asks of a mechanism, and the views of one that it works with.
-
-Anything with `mean(t)`, `variance(t)` and `abs_third_moment(t)` has a deviation: every mechanism of this
-package, continuous or exact, and a mechanism of your own.
-"""
+"""What the framework needs of a mechanism: anything with `mean`, `variance` and `abs_third_moment` has a deviation."""
 
 from __future__ import annotations
 
@@ -10,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
+from hdr4me.framework.moments import Floats
 from hdr4me.mechanisms.law import Mechanism, affine_mean, probe_points
 from hdr4me.mechanisms.priors import Prior
-
-Floats = NDArray[np.float64]
 
 # Gauss–Legendre: exact for the polynomials that the laws' variances are between their kinks
 _NODES, _WEIGHTS = (np.asarray(a) for a in np.polynomial.legendre.leggauss(8))
@@ -70,14 +65,8 @@ class _Calibrated:
 
     law: Any
     slope: float
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        return domain_of(self.law)
-
-    @property
-    def levels(self) -> Any:
-        return getattr(self.law, "levels", None)
+    domain: tuple[float, float]
+    levels: Any
 
     def mean(self, t: ArrayLike, /) -> Floats:
         return np.asarray(t, dtype=np.float64)
@@ -134,7 +123,7 @@ def calibrate(law: Law) -> Law:
         )
     if known.slope == 1.0 and known.intercept == 0.0:
         return law
-    return _Calibrated(law, float(known.slope))
+    return _Calibrated(law, float(known.slope), domain_of(law), getattr(law, "levels", None))
 
 
 def probe(law: Law) -> None:
@@ -180,11 +169,7 @@ def largest_variance(law: Any, factor: ArrayLike) -> Floats:
 
 
 def peaks(law: Law, factor: float) -> Floats:
-    """A table's levels, and where between two of them Var(t*|t) + κt² is largest.
-
-    E[t*²|t] is linear between levels, so that Var + κt² = E[t*²|t] − (1−κ)t² is a parabola with its peak at
-    slope/(2(1−κ)).
-    """
+    """A table's levels, and where between two of them Var(t*|t) + κt² = E[t*²|t] − (1−κ)t², a parabola, is largest."""
     levels = np.asarray(law.levels, dtype=np.float64)  # type: ignore[attr-defined]
     second = np.asarray(law.variance(levels), dtype=np.float64) + np.asarray(law.mean(levels)) ** 2
     if factor >= 1:

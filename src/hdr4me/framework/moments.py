@@ -14,21 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 _EXPAND_FROM = 1e4
-SURELY = (
-    3.0  # standard errors above 0 that the share of users with a value needs before their mean is estimated
-)
+# Standard errors above 0 that the share of users with a value needs before their mean is estimated.
+SURELY = 3.0
 
 
 @lru_cache(maxsize=65536)
 def mean_inverse_count(n_users: int, share: float) -> float:
     """E[1/r | r ≥ 1] for r ~ Binomial(n_users, share).
 
-    Below np = 10⁴ the binomial sum itself, over ±(12 sd + 60) about the mean (what is left out is below
-    1e-15). Above, the expansion of 1/r about its mean to the sixth central moment; its remainder is at most
-    about 105/(np)⁴ ≤ 1.1e-14, relative.
-
-    >>> round(mean_inverse_count(2, 0.5), 12)  # (2·1 + 1·½)/3
-    0.833333333333
+    Below np = 10⁴ the binomial sum over ±(12 sd + 60) about the mean (which leaves out less than 1e-15); above, the
+    expansion of 1/r to the sixth central moment, with a relative remainder of about 105/(np)⁴ ≤ 1.1e-14.
     """
     n, p, q = float(n_users), share, 1.0 - share
     μ = n * p
@@ -69,13 +64,9 @@ def sampled_variance(noise: ArrayLike, spread: ArrayLike, n_users: float, invers
 def widening(share_error: ArrayLike, present: float, n_means: int) -> Floats:
     """How many times wider than by the first order a tolerance for means among those who have a value must be.
 
-    The estimated share π̂ divides all means of a dimension. With δ its standard error over π, an error is that of the
-    first order over 1 + δZ with Z a normal number. To second order in δ this moves a quantile of x standard errors to
-    x·(1 + δ²x²/2). Taken is x² = 2·ln(2k/0.05), above the 95 % quantile of the largest of k errors. Infinite where the
-    share is not `SURELY` above 0: then no mean is estimated. k is the number of estimates that the tolerance is for.
-
-    >>> widening([0.0, 0.05, 0.2], 0.5, 10).round(2).tolist()
-    [1.0, 1.06, inf]
+    The estimated share π̂ divides all means of a dimension. With δ its standard error over π, a quantile of x standard
+    errors moves to x·(1 + δ²x²/2), where x² = 2·ln(2k/0.05) exceeds the 95 % quantile of the largest of k errors.
+    Infinite where the share is not `SURELY` above 0: then no mean is estimated.
     """
     δ = np.asarray(share_error, np.float64) / present
     return np.where(SURELY * δ < 1, 1.0 + δ**2 * np.log(2 * n_means / 0.05), np.inf)

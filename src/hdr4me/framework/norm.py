@@ -1,29 +1,36 @@
 """The law of the squared Euclidean deviation, and of the norm and the MSE that follow from it.
 
-X = Σ_j (θ̂_j − θ̄_j)² with independent N(δ_j, σ_j²) terms is a generalised chi-square. Its moments are exact. Its
-distribution function is
+X = Σ_j (θ̂_j − θ̄_j)² with independent N(δ_j, σ_j²) terms is a generalized chi-square. Its moments are exact. Its
+distribution function is the (non-central) chi-square where all dimensions are alike; up to 60 dimensions with little
+bias Talbot's inversion of the Laplace transform (error below 1e-9); otherwise the Lugannani–Rice saddlepoint formula
+(error below 1e-4 where no dimension dominates, at most about 0.02 where one or two carry nearly all of the variance).
 
-- the (non-central) chi-square where all dimensions are alike: exact;
-- up to 60 dimensions with little bias, Talbot's inversion of the Laplace transform: error below 1e-9;
-- otherwise the Lugannani–Rice saddlepoint formula: error below 1e-4 where no dimension dominates, and at most about
-  0.02 (in probability) where one or two carry nearly all of the variance.
+Correlated errors with covariance Σ have the squared norm Σ_i (shift_i + √λ_i·Z_i)² over the eigenvalues λ of Σ: means
+are correlated by the shared draw of who reports what, frequencies of one dimension by their common reports.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtr, chndtr, ndtr
 
-Floats = NDArray[np.float64]
+from hdr4me.channels import Channel
+from hdr4me.errors import InvalidInput
+from hdr4me.framework.laws import EntryLaw
+from hdr4me.framework.moments import Floats, mean_inverse_count, sampling_factor
 
 _NONCENTRAL_LIMIT = 1e4  # the length of SciPy's series grows with the non-centrality
 # Beyond these the transform is so steep that Talbot's fixed contour loses its digits.
 _TALBOT_DIMENSIONS, _TALBOT_NONCENTRALITY, _TALBOT_NODES = 60, 50.0, 32
+
+# Larger covariance matrices are not decomposed: their coordinates count as independent.
+_MAX_COORDINATES = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +38,6 @@ class SquaredNorm:
     """scale · Σ_j counts_j copies of (shift_j + spread_j Z)², Z standard normal; with `root`, its square root.
 
     scale 1 is ‖θ̂ − θ̄‖₂² (its root is the norm), scale 1/d the MSE.
-
-    >>> mse = SquaredNorm(np.array([0.0]), np.array([1.0]), np.array([100.0]), scale=1 / 100)
-    >>> mse.mean, round(mse.sd, 6), round(mse.quantile(0.95), 6)
-    (1.0, 0.141421, 1.243421)
     """
 
     shift: Floats
@@ -80,7 +83,7 @@ class SquaredNorm:
             return math.sqrt(self._mean_square) if self.root else self._mean_square
         centre, step = self._mean_square, max(self._mean_square, 1e-300)
         high = centre + step
-        square = SquaredNorm(self.shift, self.spread, self.counts, self.scale)
+        square = replace(self, root=False)
         while square.cdf(high) < probability:
             high += step
             step *= 2
@@ -101,11 +104,7 @@ class SquaredNorm:
         return float(np.sum(self.counts * (v + b2)))
 
     def _mean_root(self) -> float:
-        """E √X = (1/2√π) ∫ s^{−3/2} (1 − E e^{−sX}) ds, by the trapezoid rule in log s.
-
-        The integrand falls like e^{±u/2} in u = log s, so that ±64 about 1/E X leaves out under 1e-13, and
-        the rule converges geometrically.
-        """
+        """E √X = (1/2√π) ∫ s^{−3/2} (1 − E e^{−sX}) ds, by the trapezoid rule in log s: ±64 leaves out under 1e-13."""
         centre = self._mean_square
         if centre == 0:
             return 0.0
@@ -151,7 +150,7 @@ class SquaredNorm:
         floor = float(np.sum(self.counts * np.where(v == 0, b2, 0.0)))
         if x <= floor:
             return 0.0
-        sd = SquaredNorm(self.shift, self.spread, self.counts, self.scale).sd
+        sd = replace(self, root=False).sd
         z = (x - self._mean_square) / sd
         skew = float(np.sum(self.counts * (8 * v**3 + 24 * v**2 * b2))) / sd**3
         if abs(z) < 1e-4:  # the formula is 0/0 at the mean; its limit and slope
@@ -173,3 +172,112 @@ class SquaredNorm:
         u = s * math.sqrt(k2)
         density = math.exp(-0.5 * w * w) / math.sqrt(2 * math.pi)
         return min(max(float(ndtr(w)) + density * (1 / w - 1 / u), 0.0), 1.0)
+
+
+def shared_draw(n_users: float, n_dims: int, n_sampled: int, *, even: bool = True) -> float:
+    """−(d−m)/(nm(d−1)), what a covariance of the values is multiplied by; 0 when all dimensions are reported.
+
+    For more than one dimension drawn unevenly the factor is not known, and the errors count as independent.
+    """
+    if n_dims == n_sampled or not (even or n_sampled == 1):
+        return 0.0
+    return -(n_dims - n_sampled) / (n_users * n_sampled * (n_dims - 1))
+
+
+def frequency_covariance(
+    mechanism: Channel, frequencies: Floats, n_users: float, inverse_count: float
+) -> Floats:
+    """The covariance matrix of the frequency estimates of one dimension.
+
+    With P_c the law of the report of a user of category c, the reports' covariance under randomized response is
+    [diag(Σ f_c P_c) − Σ f_c P_c P_cᵀ]/(p−q)². The draw of users adds κ(diag f − f fᵀ).
+    """
+    f = np.asarray(frequencies, dtype=np.float64)
+    κ = float(sampling_factor(n_users, inverse_count)) * n_users / max(n_users - 1, 1)
+    spread = κ * (np.diag(f) - np.outer(f, f))
+    if mechanism.per_report > 1:  # entries are randomized independently, or nearly so
+        absent, present = EntryLaw.of(mechanism).variances
+        return np.asarray(inverse_count * (np.diag(absent * (1 - f) + present * f) + spread))
+    (_, q), (_, p) = mechanism.response.marginal().rows
+    mean = q + (p - q) * f
+    both = q * q + q * (p - q) * (f[:, None] + f[None, :]) + (p - q) ** 2 * np.diag(f)
+    return np.asarray(inverse_count * ((np.diag(mean) - both) / (p - q) ** 2 + spread))
+
+
+def frequency_spectrum(
+    mechanism: Any, frequencies: Any, n_users: int, share: float, copies: int
+) -> SquaredNorm | None:
+    """The spectrum of `copies` dimensions with these frequencies; None where they are not known or too many."""
+    if frequencies is None or np.ndim(frequencies) != 1 or not 1 < len(frequencies) <= _MAX_COORDINATES:
+        return None
+    f = np.asarray(frequencies, dtype=np.float64)
+    covariance = frequency_covariance(mechanism, f, n_users, mean_inverse_count(n_users, share))
+    return _decomposed(np.zeros(f.size), covariance, copies)
+
+
+def values_correlation(given: Any, values: Any, probabilities: Any, n_dims: int) -> Floats | float:
+    """The values' correlation between dimensions: given, found from one row per dimension, or none."""
+    if given is not None:
+        r = np.asarray(given, dtype=np.float64)
+        if r.shape not in ((), (n_dims, n_dims)) or not np.all(np.abs(r) <= 1):
+            raise InvalidInput.of(
+                "correlation", given, f"a number from -1 to 1, or a matrix of {n_dims} rows and columns"
+            )
+        return float(r) if r.ndim == 0 else r
+    rows = _matrix(values)
+    shares = None if probabilities is None else _matrix(probabilities)
+    if rows is None or len(rows) != n_dims or not 1 < n_dims <= _MAX_COORDINATES or rows.shape[1] < 2:
+        return 0.0
+    if shares is not None and len(shares) > 1:
+        return 0.0  # each dimension has its own shares: which values belong to one user is not known
+    weights = np.full(rows.shape[1], 1 / rows.shape[1]) if shares is None else shares[0]
+    centred = rows - (rows @ weights)[:, None]
+    covariance = (centred * weights) @ centred.T
+    sd = np.sqrt(np.diag(covariance))
+    safe = np.where(sd > 0, sd, 1.0)
+    return np.asarray(covariance / np.outer(safe, safe))
+
+
+def _matrix(given: Any) -> Floats | None:
+    """Numbers in two axes (one axis: one row); None if they are not."""
+    if given is None or isinstance(given, str):
+        return None
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return np.atleast_2d(found) if 1 <= found.ndim <= 2 else None
+
+
+def means_spectrum(
+    biases: Floats,
+    variances: Floats,
+    spreads: Floats,
+    counts: NDArray[np.int64],
+    fraction: float,
+    correlation: Floats | float,
+) -> SquaredNorm | None:
+    """The spectrum of correlated errors of means, `fraction` from `shared_draw`; None if independent, or too many."""
+    n = int(counts.sum())
+    if fraction == 0 or not 1 < n <= _MAX_COORDINATES or not np.any(correlation):
+        return None
+    if np.ndim(correlation) and np.shape(correlation) != (n, n):
+        return None
+    if biases.size == 1 and np.ndim(correlation) == 0:
+        shared = fraction * float(correlation) * float(spreads[0])
+        first, rest = variances[0] + (n - 1) * shared, variances[0] - shared
+        return SquaredNorm(
+            np.array([float(biases[0]) * np.sqrt(n), 0.0]),
+            np.sqrt(np.maximum([first, rest], 0.0)),
+            np.array([1.0, n - 1.0]),
+        )
+    sd = np.sqrt(np.repeat(spreads, counts))
+    covariance = fraction * np.outer(sd, sd) * correlation
+    np.fill_diagonal(covariance, np.repeat(variances, counts))
+    return _decomposed(np.repeat(biases, counts), covariance, 1)
+
+
+def _decomposed(biases: Floats, covariance: Floats, copies: int) -> SquaredNorm:
+    values, vectors = np.linalg.eigh(covariance)
+    spread = np.sqrt(np.maximum(values, 0.0))
+    return SquaredNorm(np.asarray(vectors.T @ biases), spread, np.full(values.size, float(copies)))

@@ -1,15 +1,10 @@
 """The normal law of a deviation: within a tolerance, beyond a threshold, and how far the true law can be from it.
 
-- **Within a tolerance.** The paper integrates Theorem 1's density over the box |θ̂_j − θ̄_j| ≤ ξ_j. The box factorises,
-  so its logarithm is a sum of one-dimensional logarithms and d = 10,000 neither under- nor overflows.
-- **Theorems 3 and 4** promise that re-calibration brings the mean closer with probability at least
-  1 − ∫…∫_{[−τ, τ]^d} f, with τ = 1 for L1 and τ = 2 for L2. That expression is P(SOME dimension deviates by more than
-  τ). The proofs use the premise that EVERY dimension does, whose probability Π_j P(|dev_j| > τ) is far smaller. The two
-  are named apart here, and nothing in the package calls the first a guarantee.
-- **Theorem 2.** With s² = Var(t*) and ρ = E|t* − E t*|³, the mean of r independent, identically distributed reports has
-  sup_x |F̄(x) − F̂(x)| ≤ 0.33554 (ρ + 0.415 s³)/(s³ √r) (Korolev and Shevtsova 2010). The paper prints the same with
-  (r σ_j)³ in place of s³ and r^{7/2} σ_j³ below. That agrees with the bound only if r σ_j = s, but σ_j² = s²/r gives
-  r σ_j = √r s; the printed form is kept here for comparison.
+Everything is computed in logarithms, so that products over d = 10,000 dimensions neither under- nor overflow.
+
+Theorems 3 and 4 promise that re-calibration brings the mean closer with probability at least 1 − ∫…∫_{[−τ, τ]^d} f,
+with τ = 1 for L1 and τ = 2 for L2. That expression is P(SOME dimension deviates by more than τ). The proofs use the
+premise that EVERY dimension does, whose probability is far smaller; the two have separate functions here.
 """
 
 from __future__ import annotations
@@ -18,10 +13,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
-Floats = NDArray[np.float64]
+from hdr4me.framework.moments import Floats
 
 L1_THRESHOLD, L2_THRESHOLD = 1.0, 2.0  # the premises |θ̂_j − θ̄_j| > 1 and > 2 of Lemmas 4 and 5
 _C, _K = 0.33554, 0.415
@@ -79,9 +74,6 @@ def tolerance_for(sd: ArrayLike, probability: float, *, n: ArrayLike = 1) -> Flo
 
     z·σ with Φ(z) = (1 + q)/2 and q = probability^{1/n}; the inverse works on log((1 − q)/2), so that n = 10,000
     loses nothing.
-
-    >>> round(float(tolerance_for(1.0, 0.95, n=750)), 4)
-    3.9818
     """
     half_miss = -0.5 * np.expm1(np.log(probability) / _floats(n))  # (1 − q)/2, accurately
     return np.asarray(_floats(sd) * -ndtri_exp(np.log(half_miss)))
@@ -115,13 +107,9 @@ def joint_tolerance(bias: ArrayLike, sd: ArrayLike, counts: ArrayLike, probabili
 def log_probability_some_exceed(
     bias: ArrayLike, sd: ArrayLike, threshold: ArrayLike, *, counts: ArrayLike = 1
 ) -> float:
-    """Logarithm of P(at least one |dev_j| > threshold_j), dimensions independent.
-
-    log(1 − exp Σ_j log P(|dev_j| ≤ τ_j)); once that sum is too small for a float, the union
-    Σ_j P(|dev_j| > τ_j) is the same number to all digits. `counts` repeats a dimension.
-    """
+    """Logarithm of P(at least one |dev_j| > threshold_j), dimensions independent; `counts` repeats a dimension."""
     within = float(np.sum(_floats(counts) * log_probability_within(bias, sd, threshold)))
-    if within > -1e-300:
+    if within > -1e-300:  # too small for a float: the union Σ_j P(|dev_j| > τ_j) is the same to all digits
         exceed = np.atleast_1d(log_probability_exceed(bias, sd, threshold))
         return float(logsumexp(exceed, b=np.broadcast_to(_floats(counts), exceed.shape)))
     return math.log(-math.expm1(within)) if within > -math.log(2) else math.log1p(-math.exp(within))
@@ -130,10 +118,7 @@ def log_probability_some_exceed(
 def probability_some_exceed(
     bias: ArrayLike, sd: ArrayLike, threshold: ArrayLike, *, counts: ArrayLike = 1
 ) -> float:
-    """P(SOME dimension deviates by more than the threshold): what Theorems 3 and 4 print.
-
-    1 − Π_j P(|dev_j| ≤ τ_j), dev_j ~ N(bias_j, sd_j²). It is not a probability that re-calibration helps.
-    """
+    """P(SOME dimension deviates by more than the threshold): what Theorems 3 and 4 print."""
     return math.exp(log_probability_some_exceed(bias, sd, threshold, counts=counts))
 
 
@@ -152,26 +137,16 @@ def probability_all_exceed(
 
 
 def berry_esseen_bound(abs_third_moment: ArrayLike, variance: ArrayLike, reports: ArrayLike) -> Floats:
-    """0.33554 (ρ + 0.415 s³)/(s³ √r) with s² = `variance` of ONE report: Theorem 2, normalised rightly.
-
-    >>> scale = 2.0  # the paper's example: Laplace, r = 1000; ρ = 6 λ³ and s² = 2 λ²
-    >>> print(f"{berry_esseen_bound(6 * scale**3, 2 * scale**2, 1000):.6%}")
-    2.691215%
-    """
+    """0.33554 (ρ + 0.415 s³)/(s³ √r) with s² = `variance` of ONE report: Theorem 2 (Korolev, Shevtsova 2010)."""
     ρ, s, r = np.asarray(abs_third_moment), np.sqrt(variance), np.asarray(reports)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(_C * (ρ / s**3 + _K) / np.sqrt(r), dtype=np.float64)
 
 
 def berry_esseen_printed(abs_third_moment: ArrayLike, sd_of_mean: ArrayLike, reports: ArrayLike) -> Floats:
-    """Theorem 2 to the letter: 0.33554 (ρ + 0.415 (r σ_j)³)/(r^{7/2} σ_j³).
+    """Theorem 2 as printed: 0.33554 (ρ + 0.415 (r σ_j)³)/(r^{7/2} σ_j³), which is a bound only if r σ_j = s.
 
-    With the true σ_j = s/√r it is far too small to be a bound. The paper's own example puts σ_j = s/r and
-    ρ = 3 λ³ (half the true moment):
-
-    >>> scale = 2.0
-    >>> print(f"{berry_esseen_printed(3 * scale**3, 2**0.5 * scale / 1000, 1000):.6%}")
-    1.565780%
+    With the true σ_j = s/√r it is far too small. The paper's example uses σ_j = s/r and half the true ρ.
     """
     ρ, σ, r = np.asarray(abs_third_moment), np.asarray(sd_of_mean), np.asarray(reports, dtype=np.float64)
     return np.asarray(_C * (ρ + _K * (r * σ) ** 3) / (r**3.5 * σ**3), dtype=np.float64)

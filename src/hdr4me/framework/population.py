@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.laws import Law, bias_of, domain_of, peaks
+from hdr4me.framework.moments import Floats
 from hdr4me.mechanisms.priors import as_prior
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -72,11 +71,7 @@ _NODES, _WEIGHTS = (np.asarray(a) for a in np.polynomial.legendre.leggauss(5))
 
 
 def from_prior(prior: Any, law: Law) -> Population:
-    """Users drawn from a prior on the law's domain: "uniform", a SciPy distribution, a histogram or an array.
-
-    The uniform prior is integrated by 5-point Gauss rules between a table's levels (exact there), or on 16
-    panels; any other is what `as_prior` makes of it, clipped to the domain.
-    """
+    """Users drawn from a prior on the law's domain: "uniform" (by 5-point Gauss rules), or what `as_prior` accepts."""
     low, high = domain_of(law)
     if getattr(law, "points", None) is not None:
         raise InvalidInput("a prior is not allowed for a categorical mechanism: give frequencies")
@@ -93,10 +88,9 @@ def from_prior(prior: Any, law: Law) -> Population:
 def worst_case(law: Law, inverse_count: float, n_users: float, *, sampling: bool) -> Population:
     """The population of largest mean squared error: at most two distinct values.
 
-    The error A·E[V] + (A − 1/n)·Var(μ) + (E δ)² (A = E[1/r]) depends on the population through means only,
-    so for a given mean value it is linear and an extreme population has two values. All pairs of a grid (with a
-    table's own levels, and its variance's peaks between them) are tried, each with its best share, which solves a
-    quadratic. Without `sampling` (the paper's variance) the middle term is absent.
+    The error A·E[V] + (A − 1/n)·Var(μ) + (E δ)² (A = E[1/r]) is linear in the population for a given mean value, so an
+    extreme population has two values. All pairs of a grid are tried, each with its best share (a quadratic).
+    Without `sampling` (the paper's variance) the middle term is absent.
     """
     κ = max(inverse_count - 1.0 / n_users, 0.0) if sampling else 0.0
     grid = _grid(law, κ / inverse_count)

@@ -21,12 +21,10 @@ from scipy.special import ndtr
 
 from hdr4me.channels.response import Moments
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.moments import sampled_variance
+from hdr4me.framework.moments import Floats, sampled_variance
 from hdr4me.framework.normal import joint_tolerance, log_probability_within
 from hdr4me.framework.population import Population
 from hdr4me.framework.small_samples import Counts, tolerance_within, within_few
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,21 +4,8 @@
 error is N(0, v/r); or, if the largest error M of one report is given, Bernstein's bound (1946) is used:
 P(|error| ≤ ξ) ≥ 1 − 2·exp(−rξ²/(2(v + Mξ/3))), whatever the values are. Without a report nothing is kept.
 
-**Intervals.**
-
-- A **share** of reports (of a category, of a bit) has the Clopper–Pearson interval. Reports of users with different
-  values are not identically distributed; their number then varies less than a binomial one of the same mean, so that
-  the interval is conservative (Hoeffding 1956).
-- A **category** if every user answered: of n users k have it, and the number of reports that name it is
-  Binomial(k, p) + Binomial(n − k, q). The interval holds every k that neither tail rejects.
-- The **noise** of a table if every user answered: the sum of r reports at one value has the characteristic function
-  (Σ_k P_k·exp(iu(y_k − mean)))^r, which is inverted. The interval is the widest over the levels of the table and the
-  middles between two levels, where the random rounding adds most.
-- A **mean** of bounded reports of any skewness (Gaffke 2005): one more report is added at the largest possible value,
-  and the reports have Dirichlet weights. The upper end at α/2 is the upper quantile of the weighted mean. With two
-  values the interval is Clopper's and Pearson's; otherwise that it holds is supported by every case examined
-  (Learned-Miller and Thomas 2020; `benchmarks/few_reports.py`). A weighted mean exceeds m if Σ g_k·(y_k − m) > 0 with
-  g_k ~ Gamma(c_k); the probability is the saddlepoint formula of Lugannani and Rice (1980).
+**Intervals** are exact or conservative; `share_interval`, `category_interval`, `noise_reach` and `weighted_interval`
+state their methods.
 """
 
 from __future__ import annotations
@@ -35,15 +22,12 @@ from scipy.special import betaincinv, ndtr, ndtri
 from scipy.stats import binom
 
 from hdr4me.errors import InvalidInput
-
-Floats = NDArray[np.float64]
+from hdr4me.framework.moments import Floats
 
 FEW_REPORTS = 100.0  # below this many reports per dimension the number of reports is summed over
 _MOST_POINTS = 4096
 _VALUES, _MOST_FREQUENCIES = 24, 4096
-_SMOOTH = (
-    0.05  # a normal error of this many standard deviations is added to a sum: it makes the tails no lighter
-)
+_SMOOTH = 0.05  # a normal error of this many standard deviations is added to a sum; no tail becomes lighter
 _NEWTON, _OUTER, _HALVINGS = 80, 60, 20
 _ROWS = 1024
 
@@ -80,11 +64,7 @@ class Counts:
 def within_few(
     variances: ArrayLike, counts: Counts, tolerance: float, largest: float | None = None
 ) -> Floats:
-    """P(|error| ≤ ξ) for each variance of one report; Bernstein's bound if the largest error is given.
-
-    >>> round(float(within_few(1.0, Counts(13, 1.0), 1.96 / 13**0.5)), 3)
-    0.95
-    """
+    """P(|error| ≤ ξ) for each variance of one report; Bernstein's bound if the largest error is given."""
     r, mass = counts.law
     v = np.asarray(variances, np.float64)[..., None]
     if not math.isfinite(tolerance):
@@ -121,9 +101,8 @@ def tolerance_within(
 def share_interval(hits: ArrayLike, reports: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
     """Clopper–Pearson: lower and upper ends for the probability behind `hits` of `reports`.
 
-    >>> low, high = share_interval(0, 20)
-    >>> float(low), round(float(high), 4)
-    (0.0, 0.1684)
+    The number of hits of users with different values varies less than a binomial one of the same mean, so that the
+    interval is conservative (Hoeffding 1956).
     """
     if not 0 < level < 1:
         raise InvalidInput.of("level", level, "it must lie between 0 and 1")
@@ -140,15 +119,8 @@ def category_interval(
 ) -> tuple[Floats, Floats]:
     """Lower and upper ends for the share of users with each category; not cut to [0, 1] unless `everybody`.
 
-    Examples
-    --------
-    >>> named = np.array([3.0, 60.0])
-    >>> low, high = category_interval(named, 100, 0.9, 0.05)
-    >>> low.round(3).tolist(), high.round(3).tolist()
-    ([-0.051, 0.526], [0.041, 0.761])
-    >>> low, high = category_interval(named, 100, 0.9, 0.05, everybody=True)
-    >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.0, 0.59], [0.02, 0.71])
+    If every user answered and k of n have the category, the number of reports that name it is Binomial(k, p) +
+    Binomial(n − k, q). The interval holds every k that neither tail rejects.
     """
     named, again = np.unique(named, return_inverse=True)  # thousands of categories have few different numbers
     share_low, share_high = share_interval(named, reports, level)
@@ -216,9 +188,6 @@ def skew_size(probabilities: Floats, decode: Floats) -> float:
 
     It is a length on the decoder's scale: the mean of r reports of variance v has a skewness of at most this length
     over √(r·v). For two cells it is their distance, which bounds it and stands for the steps of a count as well.
-
-    >>> skew_size(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([-2.0, 2.0]))
-    4.0
     """
     if decode.size == 2:
         return float(abs(decode[1] - decode[0]))
@@ -232,11 +201,10 @@ def skew_size(probabilities: Floats, decode: Floats) -> float:
 
 
 def noise_reach(probabilities: Floats, decode: Floats, reports: int, level: float) -> tuple[float, float]:
-    """How far below and above its true value the mean of the reports may lie.
+    """How far below and above its true value the mean of the reports may lie, if every user answered.
 
-    >>> below, above = noise_reach(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([-2.0, 2.0]), 400, 0.95)
-    >>> round(below, 2), round(above, 2)
-    (0.2, 0.2)
+    The characteristic function of the sum of r reports at one value, (Σ_k P_k·exp(iu(y_k − mean)))^r, is inverted. The
+    result is the widest over the table's levels and the middles between two, where the random rounding adds most.
     """
     return _reach(probabilities.tobytes(), decode.tobytes(), reports, level)
 
@@ -308,13 +276,12 @@ def gamma_tail(values: Floats, shapes: Floats, start: Floats) -> tuple[Floats, F
 
 
 def weighted_interval(decode: ArrayLike, counts: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
-    """Lower and upper ends for the mean behind each row of cell counts.
+    """Lower and upper ends for the mean behind each row of cell counts, each with at least one report (Gaffke 2005).
 
-    The smallest and the largest value of a cell bound a report; each row has at least one report.
-
-    >>> low, high = weighted_interval([-2.0, 0.0, 2.0], [[10, 0, 30], [3, 34, 3]])
-    >>> low.round(2).tolist(), high.round(2).tolist()
-    ([0.35, -0.31], [1.49, 0.31])
+    One more report is added at the largest possible value, and the reports have Dirichlet weights; the upper end is the
+    upper quantile of the weighted mean. With two values the interval is Clopper's and Pearson's; otherwise every case
+    examined supports it (Learned-Miller and Thomas 2020; `benchmarks/few_reports.py`). A weighted mean exceeds m if
+    Σ g_k·(y_k − m) > 0 with g_k ~ Gamma(c_k), by the saddlepoint formula of Lugannani and Rice (1980).
     """
     y, n = np.asarray(decode, np.float64), np.atleast_2d(np.asarray(counts, np.float64))
     if y.size == 2:
@@ -339,7 +306,10 @@ def _upper(y: Floats, n: Floats, α: float) -> Floats:
     if not open_.size:
         return found
     mean, total = mean[open_], total[open_]
-    values, shapes = _used(y, shapes[open_])
+    # Each row's shapes above 0; rows with fewer of them are filled up with shapes of 0.
+    used = shapes[open_] > 0
+    order = np.argsort(~used, axis=1, kind="stable")[:, : int(used.sum(axis=1).max())]
+    values, shapes = y[order], np.take_along_axis(shapes[open_], order, axis=1)
     sd = np.sqrt(np.maximum((shapes * values**2).sum(axis=1) / total - mean**2, 0.0) / (total + 1))
     target = -float(ndtri(α))
     below, above = mean.copy(), np.full(open_.size, largest)
@@ -358,23 +328,12 @@ def _upper(y: Floats, n: Floats, α: float) -> Floats:
     return found
 
 
-def _used(y: Floats, shapes: Floats) -> tuple[Floats, Floats]:
-    """Each row's values and shapes where the shape is not 0; rows with fewer are filled up with shapes of 0."""
-    used = shapes > 0
-    order = np.argsort(~used, axis=1, kind="stable")[:, : int(used.sum(axis=1).max())]
-    return y[order], np.take_along_axis(shapes, order, axis=1)
-
-
 def ratio_interval(
     first: ArrayLike, second: ArrayLike, counts: ArrayLike, level: float = 0.95
 ) -> tuple[float, float]:
     """Lower and upper ends in [−1, 1] for a ratio of two means: of E[first] over E[second] > 0.
 
     `first` and `second` are what each cell counts for in the numerator and in the denominator.
-
-    >>> low, high = ratio_interval([-2.0, 2.0, 0.0], [1.0, 1.0, 0.0], [10, 20, 30])
-    >>> -1 <= low < 2 / 3 < high <= 1
-    True
     """
     a, b, n = (np.asarray(x, np.float64) for x in (first, second, counts))
     α = (1 - level) / 2
@@ -394,12 +353,8 @@ def ratio_interval(
     ends = []
     centre = float(np.clip((n @ a) / (n @ b), -1.0, 1.0)) if n @ b > 0 else 0.0
     for side in (-1.0, 1.0):
-        far = side
-        if not refused(far, side):
-            ends.append(far)
-            continue
-        near = centre
-        for _ in range(_HALVINGS):
+        near, far = centre, side
+        for _ in range(_HALVINGS if refused(far, side) else 0):
             middle = (near + far) / 2
             near, far = (near, middle) if refused(middle, side) else (middle, far)
         ends.append(far)

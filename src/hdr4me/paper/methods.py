@@ -19,7 +19,6 @@ from hdr4me.errors import InvalidInput
 from hdr4me.recalibration import recalibrate
 from hdr4me.recalibration.hdr4me import deviation_bound, l2_weights, shrink, soft_threshold
 from hdr4me.recalibration.inputs import check_inputs
-from hdr4me.recalibration.shrinkage import clip, zeros
 
 Floats = NDArray[np.float64]
 WIDTHS = ("1", "2", "3", "joint")
@@ -98,8 +97,8 @@ def enhanced(
                 weights = l2_weights(inputs, bound, np.abs(bias) if reference == "bias" else reference)
                 variant = Variant("l2", width, spread, reference)
                 yield variant, shrink(means, weights), float(np.median(weights))
-    yield Variant("zeros"), zeros(means), None
-    yield Variant("clip"), clip(means, *DOMAIN), None
+    yield Variant("zeros"), np.zeros_like(means), None
+    yield Variant("clip"), np.clip(means, *DOMAIN), None
     yield Variant("oracle"), _oracle(means, sd, true_means, slope), None
     ours = recalibrate(means, sd, method="auto", slope=slope, domain=DOMAIN)
     yield Variant("auto"), ours.enhanced_mean, None

@@ -20,7 +20,7 @@ from hdr4me.recalibration.inputs import (
     check_method,
     check_probability,
 )
-from hdr4me.recalibration.shrinkage import clip, james_stein, sure_threshold, zeros
+from hdr4me.recalibration.shrinkage import james_stein, sure_threshold
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "auto": ("order", "groups"),
@@ -136,7 +136,10 @@ def recalibrate(
             other = found.choice
             best = found.error(other.used, other.reading, other.optimism, safe=True).value / n
         enhanced[noisy], signal[noisy] = reading.value, found.signal
-        λ[noisy] = _weights(method, part, options)
+        if method in ("l1", "l2"):
+            λ[noisy] = lambda_star(method, part, options)
+        elif method == "sure":
+            λ[noisy] = sure_threshold(part.calibrated, part.calibrated_errors) * part.calibrated_errors
     used, share = ("clip", 1.0) if used in ("auto", "base") else (used, share)
     after = after.times(1 / n)
     made = Recalibration(
@@ -155,16 +158,13 @@ def recalibrate(
         signal_share=float(signal.mean()),
         _calibrated=(given.calibrated, given.calibrated_errors),
         _noisy=noisy,
-        _intervals=None if found is None else found.intervals,
+        _intervals=None if found is None else Intervals(part, found.posterior, found.beliefs),
     )
     return replace(made, advice=_advise(made, best, {} if found is None else found.posterior.probabilities))
 
 
 def rule(method: str, part: Inputs, options: dict[str, Any]) -> Rule:
-    """A method other than `auto` and `bayes` as a function of the calibrated means.
-
-    The paper's own methods work on θ̂ as it was collected.
-    """
+    """A method other than `auto` and `bayes` as a function of the calibrated means; L1 and L2 work on θ̂ itself."""
     s, low, high = part.calibrated_steady, part.low, part.high
 
     def paper(x: Floats) -> Floats:
@@ -180,17 +180,8 @@ def rule(method: str, part: Inputs, options: dict[str, Any]) -> Rule:
         towards = options.get("towards", "zero")
         if towards not in ("zero", "mean"):
             raise InvalidInput(f"towards = {towards!r} is not allowed: use 'zero' or 'mean'")
-        return lambda x: clip(james_stein(x, s, towards_mean=towards == "mean"), low, high)
-    return zeros if method == "zeros" else lambda x: clip(x, low, high)
-
-
-def _weights(method: str, part: Inputs, options: dict[str, Any]) -> Floats:
-    """λ* of the methods that have one, otherwise zeros."""
-    if method in ("l1", "l2"):
-        return lambda_star(method, part, options)
-    if method == "sure":
-        return np.asarray(sure_threshold(part.calibrated, part.calibrated_errors) * part.calibrated_errors)
-    return np.zeros(part.means.size)
+        return lambda x: np.clip(james_stein(x, s, towards_mean=towards == "mean"), low, high)
+    return np.zeros_like if method == "zeros" else lambda x: np.clip(x, low, high)
 
 
 def _error_before(part: Inputs) -> float:
@@ -208,11 +199,7 @@ def check_kind(kind: str) -> str:
 
 
 def harms(before: float, after: float) -> str | None:
-    """How much larger the error is after, in words; None if it is not.
-
-    >>> harms(0.01, 0.05), harms(0.01, 0.0106), harms(0.01, 0.0104)
-    ('5.0 times worse', '1.1 times worse', None)
-    """
+    """How much larger the error is after, in words; None if it is not."""
     if after <= _TOLERANCE * before:
         return None
     return f"{after / before:.1f} times worse" if before > 0 else "worse"
@@ -229,11 +216,8 @@ def _advise(found: Recalibration, best: float | None, probabilities: dict[str, f
     uncertainty = 0.0 if found.used == "clip" else found.expected_error_uncertainty
     errors = f"{before:.3g} before, {after:.3g}{f' ± {uncertainty:.1g}' if uncertainty else ''} after"
     worse = harms(before, after)
-    if found.expected_error_is_bound:
-        # A bound above the error before is no measured harm.
-        line += (
-            f": expected error {before:.3g} before, at most {after:.3g} after (the noise hides how much less)"
-        )
+    if found.expected_error_is_bound:  # a bound above the error before is no measured harm
+        line += f": expected error {before:.3g} before, at most {after:.3g} after"
     else:
         line += f" HARMS here: expected error {errors} ({worse})" if worse else f": expected error {errors}"
     if best is not None and after > _TOLERANCE * best:

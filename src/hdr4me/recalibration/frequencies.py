@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdr4me.recalibration.auto import (
     Measured,
@@ -19,9 +19,8 @@ from hdr4me.recalibration.auto import (
     stein_risk,
 )
 from hdr4me.recalibration.core import OPTIONS, harms, rule
-from hdr4me.recalibration.hdr4me import soft_threshold
 from hdr4me.recalibration.inputs import Floats, Inputs, check_inputs, check_method
-from hdr4me.recalibration.shrinkage import base_cut, norm_sub, sure_threshold
+from hdr4me.recalibration.shrinkage import base_cut, norm_sub
 
 _OWN = {"auto": (), "norm_sub": (), "base_cut": ("confidence",)}
 FREQUENCY_OPTIONS: dict[str, tuple[str, ...]] = (
@@ -64,6 +63,7 @@ def recalibrate_frequencies(
     used, share, optimism, after = method, 1.0, 0.0, Measured(0.0, 0.0)
     if noisy.any():
         s = np.where(noisy, _own_errors(f, s), s)
+        part = part._replace(standard_errors=s, steady=s)
         directions = _directions(f, s)
         step = _one_report(f, s)
 
@@ -72,15 +72,12 @@ def recalibrate_frequencies(
 
         base = measure(norm_sub)
         if method == "auto":
-            rules: dict[str, Rule] = {
-                "bayes": lambda f: _bayes(f, s, noisy),
-                "sure": lambda f: _soft(f, s, noisy),
-            }
-            rules = rules if f.size >= _BAYES_FROM else {}
+            names = ("bayes", "sure") if f.size >= _BAYES_FROM else ()
+            rules = {name: _rule(name, part, {}) for name in names}
             used, share, reading, optimism = choose(rules, base, f, s, measure)
             used, share = ("norm_sub", 1.0) if used == "base" else (used, share)
         else:
-            reading = measure(_rule(method, part._replace(standard_errors=s, steady=s), options))
+            reading = measure(_rule(method, part, options))
         after = _after(reading, f, s, optimism, safe=method in ("auto", "norm_sub"))
         answer = reading.value
     else:
@@ -109,15 +106,7 @@ def _after(reading: Reading, f: Floats, s: Floats, optimism: float, *, safe: boo
 
 
 def _one_report(f: Floats, s: Floats) -> float | None:
-    """What one report more adds to a frequency, if categories have so few reports that it shows; else None.
-
-    Frequencies of one dimension differ by multiples of it. Up to four reports a category it exceeds half of their
-    standard error.
-
-    >>> f = np.array([0.0, 0.02, 0.06, 0.02])
-    >>> _one_report(f, np.full(4, 0.02)), _one_report(f, np.full(4, 0.1))
-    (0.02, None)
-    """
+    """What one more report adds to a frequency, where that exceeds half of the standard error; otherwise None."""
     distinct = np.unique(f)
     gaps = np.diff(distinct[np.concatenate([[True], np.diff(distinct) > 1e-9 * np.ptp(f)])])
     if gaps.size == 0:
@@ -130,8 +119,8 @@ def _one_report(f: Floats, s: Floats) -> float | None:
 def _read_by_reports(rule: Rule, f: Floats, s: Floats, step: float) -> Reading:
     """Apply a rule and measure its response by one report more in each category.
 
-    Few reports are a Poisson number, and E[(X − λ)·g(X)] = λ·E[g(X + 1) − g(X)] takes the place of Stein's identity
-    (Hudson 1978). A few categories at a time get a report that as many others lose, so that the sum stays as it is.
+    For Poisson counts E[(X − λ)·g(X)] = λ·E[g(X + 1) − g(X)] replaces Stein's identity (Hudson 1978). A few categories
+    at a time get a report that as many others lose, so that the sum stays as it is.
     """
     value = rule(f)
     after = value.copy()
@@ -147,8 +136,8 @@ def _read_by_reports(rule: Rule, f: Floats, s: Floats, step: float) -> Reading:
 def _own_errors(f: Floats, s: Floats) -> Floats:
     """Standard errors freed of the noise that they share with the frequencies.
 
-    A frequency's variance is a polynomial of degree two in the true frequency, taken at the estimate: what came out
-    low by chance claims to be well known. The polynomial is found again and taken at a steadier estimate (base-cut).
+    A frequency's variance is a quadratic polynomial, taken at the estimate. It is found again and taken at a steadier
+    estimate (base-cut).
     """
     inside = np.clip(f, 0.0, 1.0)
     if f.size < 4 or np.ptp(s) <= 1e-9 * s.max():
@@ -174,8 +163,7 @@ def _directions(f: Floats, s: Floats) -> Probes:
         w = s**2 / (1 - np.minimum(w / w.sum(), 0.9))
     if f.size <= _EACH:
         return Probes(np.diag(np.sqrt(w)) - np.sqrt(w)[:, None] * w / w.sum(), float(f.size))
-    # Half of all noise may be that of one large category, which the others share: its direction is kept apart, with
-    # both signs for every row of signs of the others, so that its measurement does not depend on chance.
+    # Half of all noise may be that of one large category: its direction has both signs for every row of the others.
     large = int(np.argmax(w))
     rest = np.delete(np.arange(f.size), large)
     number = 2 if f.size <= 300 else 1
@@ -191,35 +179,24 @@ def _directions(f: Floats, s: Floats) -> Probes:
     return Probes(z.reshape(-1, f.size), 1.0)
 
 
-def _soft(f: Floats, s: Floats, noisy: NDArray[np.bool_]) -> Floats:
-    """The soft threshold with the smallest unbiased estimate of risk, projected."""
-    out = f.copy()
-    out[noisy] = soft_threshold(f[noisy], sure_threshold(f[noisy], s[noisy]) * s[noisy])
-    return norm_sub(out)
-
-
 def _rule(method: str, part: Inputs, options: dict[str, Any]) -> Rule:
+    """A method as a function of the frequencies; those of `recalibrate` are projected on the simplex."""
     s, noisy = part.standard_errors, part.noisy
     if method == "base_cut":
         return lambda f: base_cut(f, s, **options)
-    if method == "bayes":
-        return lambda f: _bayes(f, s, noisy)
     if method == "norm_sub" or not noisy.any():
         return norm_sub
-    inner = rule(method, part.only(noisy), options)
+    inner = rule("sure" if method == "bayes" else method, part.only(noisy), options)
 
     def projected(f: Floats) -> Floats:
         out = f.copy()
         out[noisy] = inner(f[noisy])
         return norm_sub(out)
 
-    return projected
+    def bayes(f: Floats) -> Floats:
+        """Posterior means; the spike is at the value that SURE's soft threshold gives to rare categories."""
+        null, out = float(np.clip(np.min(projected(f)), 0.0, 1.0)), f.copy()
+        out[noisy] = fit_posterior(f[noisy], s[noisy], 0.0, 1.0, null, odds=_ODDS).mean
+        return norm_sub(out)
 
-
-def _bayes(f: Floats, s: Floats, noisy: NDArray[np.bool_]) -> Floats:
-    """Posterior means, projected. The spike is at the value that the soft threshold gives to rare categories."""
-    mean = f.copy()
-    if noisy.any():
-        null = float(np.clip(np.min(_soft(f, s, noisy)), 0.0, 1.0))
-        mean[noisy] = fit_posterior(f[noisy], s[noisy], 0.0, 1.0, null, odds=_ODDS).mean
-    return norm_sub(mean)
+    return bayes if method == "bayes" else projected

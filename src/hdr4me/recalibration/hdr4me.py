@@ -20,58 +20,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.normal import (
-    L1_THRESHOLD,
-    L2_THRESHOLD,
-    log_probability_all_exceed,
-    probability_all_exceed,
-    probability_some_exceed,
-    tolerance_for,
-)
+from hdr4me.framework import normal
 from hdr4me.recalibration.inputs import Floats, Inputs, alongside, check_probability
-
-_REFERENCES = ("domain", "bias", "plug-in")
 
 
 def soft_threshold(means: Floats, weights: Floats) -> Floats:
-    """L1: θ*_j = sign(θ̂_j)·max(|θ̂_j| − λ_j, 0).
-
-    Harmful as soon as |θ̄|/σ exceeds 1.28, 1.05 or 1.006 (z = 1, 2, 3): a mean above the threshold is still moved by
-    all of it, so that the error tends to σ²(1 + z²).
-
-    >>> soft_threshold(np.array([3.0, -0.5, -2.0]), np.array([1.0, 1.0, 1.0]))
-    array([ 2., -0., -1.])
-    """
+    """L1: θ*_j = sign(θ̂_j)·max(|θ̂_j| − λ_j, 0); harmful if |θ̄|/σ exceeds 1.28, 1.05 or 1.006 (z = 1, 2, 3)."""
     return np.asarray(np.sign(means) * np.maximum(np.abs(means) - weights, 0.0))
 
 
 def shrink(means: Floats, weights: Floats) -> Floats:
-    """L2: θ*_j = θ̂_j / (2λ_j + 1).
-
-    >>> shrink(np.array([3.0, 1.0]), np.array([1.0, np.inf]))
-    array([1., 0.])
-    """
+    """L2: θ*_j = θ̂_j / (2λ_j + 1)."""
     return np.asarray(means / (2 * weights + 1))
 
 
 def deviation_bound(
     inputs: Inputs, *, z: float | None = None, confidence: float = 0.95, simultaneous: bool = False
 ) -> Floats:
-    """|bias_j| + z·σ_j in place of sup|θ̂_j − θ̄_j|.
-
-    z is given, or it is that of a two-sided `confidence` in each dimension, or, if `simultaneous`, in all d dimensions
-    at once (Šidák: confidence^{1/d} in each).
-
-    >>> from hdr4me.recalibration.inputs import check_inputs
-    >>> one = check_inputs([0.1, 0.2], [1.0, 2.0], None, 1.0, (-1, 1))
-    >>> deviation_bound(one, z=2.0)
-    array([2., 4.])
-    >>> deviation_bound(one).round(3), deviation_bound(one, simultaneous=True).round(3)
-    (array([1.96, 3.92]), array([2.236, 4.473]))
-    """
+    """|bias_j| + z·σ_j for sup|θ̂_j − θ̄_j|; z is given or two-sided, in each or in all dimensions at once (Šidák)."""
     if z is None:
         p = check_probability("confidence", confidence)
-        z = float(tolerance_for(1.0, p, n=inputs.means.size if simultaneous else 1))
+        z = float(normal.tolerance_for(1.0, p, n=inputs.means.size if simultaneous else 1))
     elif not (isinstance(z, (int, float)) and math.isfinite(z) and z >= 0):
         raise InvalidInput(f"z = {z!r} is not allowed: it must be a finite number ≥ 0")
     return np.abs(inputs.bias) + z * inputs.standard_errors
@@ -97,8 +66,7 @@ def l2_weights(inputs: Inputs, bound: Floats, reference: str | ArrayLike) -> Flo
     elif reference == "plug-in":
         guess = np.minimum(np.abs(inputs.means), largest)
     else:
-        names = ", ".join(map(repr, _REFERENCES))
-        raise InvalidInput(f"reference = {reference!r} is not allowed: use {names} or an array")
+        raise InvalidInput.of("reference", reference, "use 'domain', 'bias', 'plug-in' or an array")
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(bound > 0, bound / (2 * guess), 0.0)
 
@@ -132,11 +100,7 @@ def guarantee(method: str, inputs: Inputs) -> Guarantee | None:
     """The probabilities from the framework's normal deviation; None for methods other than L1 and L2."""
     if method not in ("l1", "l2"):
         return None
-    threshold = L1_THRESHOLD if method == "l1" else L2_THRESHOLD
+    threshold = normal.L1_THRESHOLD if method == "l1" else normal.L2_THRESHOLD
     law = (inputs.bias, inputs.standard_errors, threshold)
-    return Guarantee(
-        threshold,
-        probability_some_exceed(*law),
-        probability_all_exceed(*law),
-        log_probability_all_exceed(*law),
-    )
+    log_all = normal.log_probability_all_exceed(*law)
+    return Guarantee(threshold, normal.probability_some_exceed(*law), math.exp(log_all), log_all)

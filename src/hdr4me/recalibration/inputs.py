@@ -57,9 +57,7 @@ def _vector(name: str, value: ArrayLike) -> Floats:
         raise InvalidInput(f"{name} is not an array of numbers") from error
     if array.ndim != 1 or array.size == 0:
         raise InvalidInput(f"{name} has shape {array.shape}: a non-empty list of numbers is needed")
-    if not np.all(np.isfinite(array)):
-        j = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise InvalidInput(f"{name}[{j}] = {array[j]} is not allowed: every element must be a finite number")
+    check_elements(~np.isfinite(array), name, array, "every element must be a finite number")
     return array
 
 
@@ -86,15 +84,14 @@ def check_inputs(
 ) -> Inputs:
     """Arrays of one length, finite; standard errors ≥ 0; slopes other than 0; a domain with low < high.
 
-    A standard error that was estimated from the same answers as its mean is correlated with it. A rule that compares
-    dimensions of different noise would take this correlation for a pattern. `steady_errors` do not have it.
+    A standard error that was estimated from the same answers as its mean is correlated with it; a steady one is not.
     """
     x = _vector("means", means)
     s = alongside("standard_errors", standard_errors, x.size)
-    _refuse(s < 0, "standard_errors", s, "it must be ≥ 0")
+    check_elements(s < 0, "standard_errors", s, "it must be ≥ 0")
     δ = np.zeros(x.size) if bias is None else alongside("bias", bias, x.size)
     a = alongside("slope", slope, x.size)
-    _refuse(a == 0, "slope", a, "reports would be independent of the mean")
+    check_elements(a == 0, "slope", a, "reports would be independent of the mean")
     try:
         low, high = (float(end) for end in domain)
     except (TypeError, ValueError) as error:
@@ -102,12 +99,14 @@ def check_inputs(
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InvalidInput(f"domain = {domain!r} is not allowed: low < high, both finite, is needed")
     steady = s if steady_errors is None else alongside("steady_errors", steady_errors, x.size)
-    wrong = (steady <= 0) & (s > 0)
-    _refuse(wrong, "steady_errors", steady, "it must be > 0 where the standard error is")
+    check_elements(
+        (steady <= 0) & (s > 0), "steady_errors", steady, "it must be > 0 where the standard error is"
+    )
     return Inputs(x, s, δ, a, low, high, steady)
 
 
-def _refuse(wrong: NDArray[np.bool_], name: str, values: Floats, rule: str) -> None:
+def check_elements(wrong: NDArray[np.bool_], name: str, values: Floats, rule: str) -> None:
+    """Refuse an argument with a wrong element, and name the first one."""
     if np.any(wrong):
         j = int(np.flatnonzero(wrong)[0])
         raise InvalidInput.of(f"{name}[{j}]", float(values[j]), rule)

@@ -1,4 +1,4 @@
-"""Shrinkage rules beside the paper's: baselines, James–Stein, SURE's threshold, projections on the simplex."""
+"""Shrinkage rules beside the paper's: James–Stein, SURE's threshold, projections on the simplex."""
 
 from __future__ import annotations
 
@@ -9,29 +9,13 @@ from hdr4me.framework.normal import tolerance_for
 from hdr4me.recalibration.inputs import Floats, check_probability
 
 
-def zeros(means: Floats) -> Floats:
-    """θ* = 0, the limit of L1 and L2 as the noise grows; harmful iff |θ̄| > σ."""
-    return np.zeros_like(means)
-
-
-def clip(means: Floats, low: float, high: float) -> Floats:
-    """The nearest point of the domain, which is never harmful."""
-    return np.clip(means, low, high)
-
-
 def james_stein(x: Floats, s: Floats, *, towards_mean: bool) -> Floats:
     """θ*_j = c + (1 − K·a_j/Σ a_k²(x_k − c)²)₊·(x_j − c), c = 0 or the weighted grand mean.
 
-    K = Σ s_k²a_k − 2·max s_k²a_k (3 with c estimated). For weights a that do not depend on the data and c = 0,
-    Stein's identity bounds the total error by Σs_k² whatever the s_k are (Berger 1976; Tan 2015). Here a_j =
-    s_j²/(A + s_j²) points in the direction of the Bayes rule for a prior variance A, which is Efron and Morris's: A
-    solves Σ_j (x_j − c)²/(A + s_j²) = d − 2 (d − 3). The largest s_j²a_j are cut down where a few noisy dimensions
-    would leave K ≤ 0. Equal s give the textbook c + (1 − (d−2)s²/Σ(x−c)²)₊·(x − c). Below three (four) dimensions
-    nothing is changed.
-
-    >>> x = np.array([1.0, -2.0, 3.0, 1.0])
-    >>> james_stein(x, np.ones(4), towards_mean=False).round(6)   # 1 − 2/15
-    array([ 0.866667, -1.733333,  2.6     ,  0.866667])
+    K = Σ s_k²a_k − 2·max s_k²a_k (3 with c estimated); with constant a and c = 0 the total error is at most Σs_k²
+    (Berger 1976; Tan 2015). Here a_j = s_j²/(A + s_j²) with Efron and Morris's prior variance A, the solution of
+    Σ_j (x_j − c)²/(A + s_j²) = d − 2 (d − 3). The largest s_j²a_j are reduced where a few noisy dimensions would leave
+    K ≤ 0. Equal s give the textbook rule. Below three (four) dimensions nothing is changed.
     """
     lost = 3 if towards_mean else 2
     if x.size <= lost:
@@ -85,11 +69,7 @@ def _direction(v: Floats, A: float, lost: int) -> Floats:
 def sure_threshold(x: Floats, s: Floats) -> float:
     """The τ in [0, √(2 log d)] with the least SURE(τ) = Σ s_j²[1 − 2·1(|z_j| ≤ τ) + min(z_j², τ²)], z = x/s.
 
-    The threshold of dimension j is τ·s_j. SURE is unbiased for the total squared error at any fixed τ, and
-    between two neighbouring |z_j| it only grows, so the |z_j| themselves and 0 are all that need trying.
-
-    >>> sure_threshold(np.array([0.1, -0.3, 0.2, 9.0]), np.ones(4))
-    0.3
+    The threshold of dimension j is τ·s_j. Between two neighbouring |z_j| SURE only grows, so 0 and the |z_j| suffice.
     """
     z = np.abs(x / s)
     order = np.lexsort((s, z))
@@ -106,9 +86,6 @@ def norm_sub(frequencies: Floats) -> Floats:
     """The nearest point of the simplex: f_k = max(f̂_k − δ, 0) with δ such that the sum is one.
 
     This Euclidean projection never moves away from a true distribution.
-
-    >>> norm_sub(np.array([0.7, 0.5, -0.2]))
-    array([0.6, 0.4, 0. ])
     """
     falling = -np.sort(-frequencies, kind="stable")
     δ = (np.cumsum(falling) - 1) / np.arange(1, falling.size + 1)
@@ -122,9 +99,6 @@ def base_cut(frequencies: Floats, standard_errors: Floats, confidence: float = 0
 
     The cut is at z·σ_k with a one-sided z, simultaneous over the categories. Kept frequencies that sum to more than one
     are projected on the simplex.
-
-    >>> base_cut(np.array([0.6, 0.3, 0.03, -0.02]), np.full(4, 0.02))
-    array([0.6 , 0.3 , 0.05, 0.05])
     """
     p = check_probability("confidence", confidence)
     keep = frequencies > float(tolerance_for(1.0, 2 * p ** (1 / frequencies.size) - 1)) * standard_errors

@@ -1,7 +1,4 @@
-"""The machinery of `auto`: hierarchical Bayes, declared structure, measured errors and the choice between rules.
-
-The rest of the package imports from here, and only from here.
-"""
+"""What `auto` uses: hierarchical Bayes, declared structure, measured errors and the choice between rules."""
 
 from __future__ import annotations
 
@@ -25,15 +22,9 @@ from hdr4me.recalibration.auto.risk import (
     read,
     stein_risk,
 )
-from hdr4me.recalibration.auto.structure import (
-    Structure,
-    blocks,
-    check_structure,
-    structured,
-    structured_mean,
-)
+from hdr4me.recalibration.auto.structure import Structure, blocks, check_structure, structured
 from hdr4me.recalibration.inputs import Floats, Inputs
-from hdr4me.recalibration.shrinkage import clip, james_stein
+from hdr4me.recalibration.shrinkage import james_stein
 
 __all__ = [
     "Analysis",
@@ -63,10 +54,9 @@ _MOST_BY_NOISE = 20_000
 
 
 class Analysis:
-    """What the data say about noisy dimensions x ~ N(θ, s²), θ in [low, high].
+    """What the data say about the noisy dimensions `part`, sorted: x ~ N(θ, s²), θ in [low, high].
 
-    `part` are these dimensions, sorted. Rules use the `steady` standard errors; errors are measured with the given
-    ones. `dependent`: a rule that will be measured lets every dimension depend on all others (SURE's threshold).
+    Rules use the `steady` standard errors; errors are measured with the given ones.
     """
 
     def __init__(self, part: Inputs, structure: Structure | None, *, dependent: bool) -> None:
@@ -82,24 +72,21 @@ class Analysis:
         self.signal = self._summary.signal
         self.beliefs: Sequence[Belief] = structured(self._blocks, self.posterior, self.x)
 
-    @property
-    def intervals(self) -> Intervals:
-        """The intervals of these dimensions."""
-        return Intervals(self.x, self.s, self.steady, *self.domain, self.posterior, self.beliefs)
-
     def measure(self, rule: Rule) -> Reading:
         """Apply a rule to the data and measure its response to the noise."""
         return read(rule, self.x, self._probes)
 
     def bayes(self, x: Floats) -> Floats:
         """Posterior means, a declared structure included: as a rule, for any observations x."""
-        return structured_mean(structured(self._blocks, self._fit(x), x), self._fit(x))
+        mean = self._fit(x).mean.copy()
+        for belief in structured(self._blocks, self._fit(x), x):
+            mean[belief.where] += belief.probability * (belief.curve.mean - mean[belief.where])
+        return mean
 
     @cached_property
     def choice(self) -> Choice:
         """What `auto` chooses; the base is clipping."""
-        # Data that leave "all are zero" likely exclude most of the means that shrinking to zero would harm. Dimensions
-        # count by their noise: a few noisy ones beside many exact zeros are a few.
+        # Data that leave "all are zero" likely exclude most harm of shrinking to zero. Dimensions count by their noise.
         effective = float(np.sum(self.s**2)) ** 2 / float(np.sum(self.s**4))
         nothing = effective >= _ENOUGH and self.posterior.probabilities["null"] > _NOTHING_THERE
         margins = dict.fromkeys(("structure", "bayes"), _NOTHING_MARGIN) if nothing else {}
@@ -109,7 +96,7 @@ class Analysis:
         rules = self._candidates()
         if self.x.size < _FEWEST:
             rules = {name: rule for name, rule in rules.items() if name in margins}
-        base = self.measure(lambda y: clip(y, *self.domain))
+        base = self.measure(lambda y: np.clip(y, *self.domain))
         return choose(rules, base, self.x, self.s, self.measure, (self.steady, *self.domain), margins)
 
     def error(self, used: str, reading: Reading, optimism: float = 0.0, *, safe: bool) -> Measured:
@@ -143,10 +130,7 @@ class Analysis:
         return self._fits[key]
 
     def _candidates(self) -> dict[str, Rule]:
-        """Rules by name; the others must be significantly better than the first.
-
-        SURE's soft threshold is not among them: it is chosen by the same measurement that would judge it.
-        """
+        """Rules by name, without SURE's soft threshold: it is chosen by the same measurement that would judge it."""
         s, (low, high) = self.steady, self.domain
         levels = noise_levels(s)
 
@@ -160,6 +144,6 @@ class Analysis:
         rules["bayes"] = lambda x: self._fit(x).mean
         if len(levels) > 1 and s.size <= _MOST_BY_NOISE:
             rules["bayes_by_noise"] = by_noise
-        rules["james_stein"] = lambda x: clip(james_stein(x, s, towards_mean=False), low, high)
-        rules["james_stein_mean"] = lambda x: clip(james_stein(x, s, towards_mean=True), low, high)
+        rules["james_stein"] = lambda x: np.clip(james_stein(x, s, towards_mean=False), low, high)
+        rules["james_stein_mean"] = lambda x: np.clip(james_stein(x, s, towards_mean=True), low, high)
         return rules

@@ -2,9 +2,8 @@
 
 `average` is the robust empirical-Bayes interval of Armstrong, Kolesár and Plagborg-Møller (Econometrica 90, 2022). The
 centre c + w·(x − c) has bias b_j·w·s_j with b_j = (1/w − 1)(c − θ_j)/s_j, so the interval centre ± χ·w·s_j misses
-dimension j with probability r(b_j²) = P(|N(b_j, 1)| > χ). Averaged over dimensions, the misses are at most the largest
-E r(t) of any distribution with E t = mean b_j²: the concave envelope of r. Only that second moment is assumed. w is
-chosen for the least length; w = 1 is the interval before re-calibration, so that the length never exceeds it.
+dimension j with probability r(b_j²) = P(|N(b_j, 1)| > χ): on average at most the concave envelope of r at mean b_j².
+w is chosen for the least length; w = 1 is the interval before re-calibration.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from hdr4me.recalibration.auto.posterior import Belief, Posterior, noise_levels
-from hdr4me.recalibration.inputs import Floats
+from hdr4me.recalibration.inputs import Floats, Inputs
 
 # Fewer dimensions do not determine the second moment well enough: benchmarks/recalibration_hard.py, also `caution`.
 _FEWEST = 16
@@ -29,19 +28,16 @@ _SHARES = np.linspace(0.005, 1.0, 200)
 class Intervals:
     """What the intervals of the noisy dimensions are computed from."""
 
-    x: Floats
-    s: Floats
-    steady: Floats
-    low: float
-    high: float
+    part: Inputs
     posterior: Posterior
     beliefs: Sequence[Belief]
 
     def around(self, estimate: Floats, level: float, kind: str) -> tuple[Floats, Floats]:
         """The interval of each dimension, extended where needed to contain the estimate."""
-        given = (self.x, self.s, self.low, self.high, level)
+        part = self.part
+        given = (part.calibrated, part.calibrated_errors, part.low, part.high, level)
         if kind == "average":
-            found = average_interval(*given, estimate, self.steady)
+            found = average_interval(*given, estimate, part.calibrated_steady)
         elif kind == "credible":
             found = self.posterior.interval(level, self.beliefs)
         else:
@@ -60,12 +56,27 @@ def average_interval(
 ) -> tuple[Floats, Floats]:
     """The robust empirical-Bayes interval, extended to the estimate and cut to the domain.
 
-    Its centres come from the `steady` standard errors, its lengths from s. Where extending makes it longer than the
-    plain interval x ± z·s, the plain one replaces it: such a mean is far from the others. The conservative intervals
-    are returned if they are shorter on average.
+    Levels of noise are treated apart, so that the average coverage holds within each, whether or not the means go with
+    their standard errors. Levels, centres and shares come from the `steady` standard errors, lengths from s. Where
+    extending makes an interval longer than x ± z·s, the latter replaces it: such a mean is far from the others. The
+    conservative intervals are returned if they are shorter on average.
     """
     reach = float(ndtri(0.5 * (1 + level))) * s
-    lower, upper = containing(estimate, *_robust_interval(x, s, low, high, level, steady))
+    lower, upper = np.empty_like(x), np.empty_like(x)
+    for part in noise_levels(steady):
+        y, e = x[part], steady[part]
+        centre = float(np.clip(np.average(y, weights=1 / e**2), low, high))
+        signal = float(np.mean(((y - centre) / e) ** 2)) - 1 + 1 / y.size
+        # Standard errors are added to the estimated second moment, so that its own error does not cost coverage.
+        caution = 0.7 * (1 + 10 / y.size)
+        signal = max(signal, 0.0) + caution * float(np.sqrt((2 + 4 * max(signal, 0.0)) / y.size))
+        farthest = max(high - centre, centre - low)
+        w, half = shortest(level, min(signal, float(np.mean((farthest / e) ** 2))))
+        if y.size < _FEWEST:
+            w, half = 1.0, float(critical_values(level)[0])
+        middle = centre + w * (y - centre)
+        lower[part], upper[part] = middle - half * s[part], middle + half * s[part]
+    lower, upper = containing(estimate, lower, upper)
     far = upper - lower > 2 * reach
     lower, upper = np.where(far, x - reach, lower), np.where(far, x + reach, upper)
     lower, upper = np.clip(lower, low, high), np.clip(upper, low, high)
@@ -100,38 +111,9 @@ def critical_values(level: float) -> Floats:
 
 
 def shortest(level: float, signal: float) -> tuple[float, float]:
-    """The share w of the observation and the half-width in standard errors, for mean (θ − c)²/s² = signal.
-
-    >>> [round(shortest(0.95, ratio)[1] / 1.95996, 2) for ratio in (0.05, 0.25, 1.0, 4.0)]
-    [0.3, 0.53, 0.75, 0.9]
-    """
+    """The share w of the observation and the half-width in standard errors, for mean (θ − c)²/s² = signal."""
     moments = (1 / _SHARES - 1) ** 2 * signal
     half = _SHARES * np.interp(moments, _SECOND_MOMENTS, critical_values(level))
     half[moments > _SECOND_MOMENTS[-1]] = np.inf
     best = int(np.argmin(half))
     return float(_SHARES[best]), float(half[best])
-
-
-def _robust_interval(
-    x: Floats, s: Floats, low: float, high: float, level: float, steady: Floats
-) -> tuple[Floats, Floats]:
-    """Intervals around shrunken centres, not yet cut to the domain; levels of noise are treated apart.
-
-    So the average coverage holds within each level, whether or not the means go with their standard errors. Levels,
-    centres and shares come from the `steady` standard errors, lengths from s.
-    """
-    lower, upper = np.empty_like(x), np.empty_like(x)
-    for part in noise_levels(steady):
-        y, e = x[part], steady[part]
-        centre = float(np.clip(np.average(y, weights=1 / e**2), low, high))
-        signal = float(np.mean(((y - centre) / e) ** 2)) - 1 + 1 / y.size
-        # Standard errors are added to the estimated second moment, so that its own error does not cost coverage.
-        caution = 0.7 * (1 + 10 / y.size)
-        signal = max(signal, 0.0) + caution * float(np.sqrt((2 + 4 * max(signal, 0.0)) / y.size))
-        farthest = max(high - centre, centre - low)
-        w, half = shortest(level, min(signal, float(np.mean((farthest / e) ** 2))))
-        if y.size < _FEWEST:
-            w, half = 1.0, float(critical_values(level)[0])
-        middle = centre + w * (y - centre)
-        lower[part], upper[part] = middle - half * s[part], middle + half * s[part]
-    return lower, upper

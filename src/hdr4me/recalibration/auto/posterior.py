@@ -1,11 +1,8 @@
 """The posterior of every mean under a weighted list of priors: means, spreads, intervals, shares.
 
-The support of a prior is an atom at the null value and K equal cells, each of uniform density. So the posterior mean
-tends to the observation where the noise is finer than a cell, and the posterior has a continuous distribution function.
-
-Dimensions fall in two groups. *Coarse* ones have a standard error of at least 1.5 cells: their posterior is a list of
-cell probabilities, averaged over every prior. *Fine* ones see only the few cells around their observation, where the
-moments are integrated exactly inside each cell; averaging the priors first makes no difference to them.
+The support of a prior is an atom at the null value and K equal cells, each of uniform density. *Coarse* dimensions have
+a standard error of at least 1.5 cells: their posterior is a list of cell probabilities, averaged over every prior.
+*Fine* ones use only the cells around their observation, inside which the moments are integrated exactly.
 """
 
 from __future__ import annotations
@@ -30,8 +27,7 @@ _FEWEST_PER_LEVEL, _MOST_LEVELS, _UNEQUAL = 40, 6, 1.5
 # The prior probability of a mean at either end of the domain, for means with a declared structure.
 SPIKE = 0.15
 _CHUNK = 512
-# With more dimensions than this the priors are averaged first. Either their unknowns are well estimated by then, or a
-# single observation has so little information that posterior and prior agree: no difference in both cases.
+# With more dimensions than this the priors are averaged first, which makes no difference by then.
 _MANY = 5000
 
 
@@ -95,10 +91,7 @@ class Cells:
         return out
 
     def window_moments(self, x: Floats, s: Floats, shape: Floats) -> tuple[Floats, Floats]:
-        """E θ and E θ² given x under the prior `shape`, for s below 1.5 cells.
-
-        Only the 27 cells around x carry likelihood above e⁻³²; inside each the normal is integrated exactly.
-        """
+        """E θ and E θ² given x under the prior `shape`, for s below 1.5 cells: from the 27 cells around x."""
         x = np.clip(x, self.low - FARTHEST * s, self.high + FARTHEST * s)
         size = min(2 * _WINDOW + 1, self.n_cells)
         middle = np.floor((x - self.low) / self.width).astype(np.int64)
@@ -106,8 +99,7 @@ class Cells:
         z = (self.edges[at] - x[:, None]) / s[:, None]
         density = shape[1:][at[:, :-1]] / self.width
         mass = density * self._inside(x, z) * s[:, None]
-        φ = normal_density(z)
-        σ = s[:, None]
+        φ, σ = normal_density(z), s[:, None]
         # ∫ (θ−x) and (θ−x)² against the normal of each cell, in units of s.
         first = -density * np.diff(φ, axis=1) * σ**2
         second = mass * σ**2 - density * np.diff(z * φ, axis=1) * σ**3
@@ -117,8 +109,7 @@ class Cells:
         lost = total < 1e-200
         total = np.where(lost, 1.0, total)
         p = atom / total
-        m1 = first.sum(axis=1) / total
-        m2 = second.sum(axis=1) / total
+        m1, m2 = first.sum(axis=1) / total, second.sum(axis=1) / total
         mean = np.where(lost, x, (1 - p) * x + m1 + p * self.null)
         square = (1 - p) * x**2 + 2 * x * m1 + m2 + p * self.null**2
         return mean, np.where(lost, x**2 + s**2, square)
@@ -145,10 +136,7 @@ def distinct_pairs(a: Floats, b: Floats) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def compress(sample: Sample, limit: int = 400) -> Sample:
-    """At most about `limit` weighted observations that stand for all: bins of s/8 by 5 % of s, or coarser.
-
-    Bins carry their members' averages; the spread inside one adds (1/8)²/12 ≈ 0.1 % to the noise variance.
-    """
+    """At most about `limit` weighted observations: averages over bins of s/8 by 5 % of s, or coarser."""
     x, s, weight = sample
     if x.size <= limit:
         return sample
@@ -169,17 +157,7 @@ def compress(sample: Sample, limit: int = 400) -> Sample:
 
 
 def noise_levels(s: Floats) -> list[NDArray[np.int64]]:
-    """Dimensions in levels of standard error, at least 40 in each; one level if they hardly differ.
-
-    Equal standard errors stay together: a cut between them would sort by the observed means.
-
-    >>> [level.size for level in noise_levels(np.geomspace(0.01, 1, 100))]
-    [50, 50]
-    >>> [level.size for level in noise_levels(np.repeat([0.1, 0.3], [50, 70]))]
-    [50, 70]
-    >>> len(noise_levels(np.full(1000, 0.1)))
-    1
-    """
+    """Dimensions in levels of standard error, at least 40 in each, equal ones together; one if they hardly differ."""
     number = min(s.size // _FEWEST_PER_LEVEL, _MOST_LEVELS)
     order = np.argsort(s, kind="stable")
     if number < 2 or np.quantile(s, 0.9) < _UNEQUAL * np.quantile(s, 0.1):
@@ -203,10 +181,6 @@ class Edged(NamedTuple):
     at_low: Floats
     at_high: Floats
 
-    def part(self, rows: slice) -> Edged:
-        """The same for some of the means."""
-        return Edged._make(a[rows] if isinstance(a, np.ndarray) else a for a in self)
-
     @property
     def mean(self) -> Floats:
         """E θ."""
@@ -225,14 +199,7 @@ class Edged(NamedTuple):
 
 
 def edged(mean: Floats, variance: Floats, low: float, high: float) -> Edged:
-    """Combine estimates N(mean, variance) with a prior that has a spike at each end of the domain, uniform between.
-
-    Means at an end are common: pixels that are always empty, answers that everybody gives.
-
-    >>> found = edged(np.array([-1.1, 0.2]), np.array([0.01, 0.01]), -1.0, 1.0)
-    >>> found.mean.round(3)
-    array([-0.993,  0.2  ])
-    """
+    """Combine estimates N(mean, variance) with a prior that has a spike at each end of the domain, uniform between."""
     sd = np.sqrt(np.maximum(variance, 1e-18 * (high - low) ** 2))
     m = np.clip(mean, low - FARTHEST * sd, high + FARTHEST * sd)
     a, b = (low - m) / sd, (high - m) / sd
@@ -259,7 +226,8 @@ class Belief(NamedTuple):
 
     def part(self, rows: slice) -> Belief:
         """The same for some of its dimensions."""
-        return self._replace(where=self.where[rows], curve=self.curve.part(rows))
+        curve = Edged._make(a[rows] if isinstance(a, np.ndarray) else a for a in self.curve)
+        return self._replace(where=self.where[rows], curve=curve)
 
 
 class Summary(NamedTuple):
@@ -342,10 +310,7 @@ class Posterior:
         return out[self.inverse]
 
     def interval(self, level: float, beliefs: Sequence[Belief] = ()) -> tuple[Floats, Floats]:
-        """Equal-tailed credible intervals under the spread's odds; for fine dimensions x ± z·s.
-
-        Where a structure has probability p, the posterior is the mixture of both in this proportion.
-        """
+        """Equal-tailed credible intervals under the spread's odds, structures included; fine dimensions: x ± z·s."""
         low, high = np.empty(self.distinct.x.size), np.empty(self.distinct.x.size)
         tails = (0.5 * (1 - level), 0.5 * (1 + level))
         for part, x, s in self._rows(fine=False):
@@ -384,9 +349,8 @@ class Posterior:
     def _cdf(self, x: Floats, s: Floats) -> Floats:
         """P(θ ≤ edge) for every edge of the cells.
 
-        The spike at the null is given the width up to which these data cannot distinguish it from a point: Σ z² of d
-        dimensions reveals an extra variance τ² once τ²/s² exceeds about z·√(2/d), and a 90 % interval reaches to zτ
-        with z = 1.645.
+        The spike at the null gets the width up to which these data cannot distinguish it from a point: Σ z² of d
+        dimensions reveals an extra variance τ² once τ²/s² exceeds about z·√(2/d), z = 1.645; an interval reaches zτ.
         """
         reach = 1.645**1.5 * s * (2.0 / self.distinct.weight.sum()) ** 0.25
         distance = np.abs(self.cells.middles - self.cells.null)[None, :]

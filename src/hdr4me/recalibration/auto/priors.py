@@ -7,13 +7,10 @@ Five models of where the means come from, weighted by how well each predicts the
 - *free*: the same around an unknown centre;
 - *smooth* and *sharp*: any distribution on the domain, by maximum likelihood.
 
-The first three are integrated over their unknowns. A sharp shape is charged (k+1)·log d, with k = exp(H(θ̂) − H(noise))
-the number of values that the fitted marginal distinguishes: Schwarz's penalty for k positions, k weights and the two
-unknowns of the model it departs from. A smooth one has fewer: see `_shapes`.
-
-Two sets of prior odds are used with the same evidence. The *estimate* starts from strong odds on the null, so that
-under overwhelming noise it stays at the null instead of following a noisy common offset. The *spread* (standard
-deviations, intervals) gives the null no odds of its own, because an interval must cover also when the offset is real.
+The first three are integrated over their unknowns; the shapes are charged for theirs (`_shapes`). Two sets of prior
+odds are used with the same evidence. The *estimate* starts from strong odds on the null, so that under overwhelming
+noise it does not follow a noisy common offset. The *spread* (standard deviations, intervals) gives the null no odds of
+its own, because an interval must cover also when the offset is real.
 """
 
 from __future__ import annotations
@@ -52,14 +49,7 @@ class Family(NamedTuple):
 def fit_posterior(
     x: Floats, s: Floats, low: float, high: float, null: float, *, odds: Mapping[str, float] | None = None
 ) -> Posterior:
-    """Fit every model to observations x_j with standard errors s_j > 0.
-
-    Observations are sorted first, and equal pairs (x, s) are evaluated once, so that their order changes no bit.
-
-    >>> post = fit_posterior(np.array([0.01, -0.02, 0.9, 0.0]), np.full(4, 0.02), -1.0, 1.0, 0.0)
-    >>> post.mean.round(2) + 0.0
-    array([0. , 0. , 0.9, 0. ])
-    """
+    """Fit every model to observations x_j with standard errors s_j > 0; their order changes no bit."""
     first, inverse = distinct_pairs(x, s)
     distinct = Sample(x[first], s[first], np.bincount(inverse).astype(np.float64))
     cells = Cells.for_noise(low, high, null, s)
@@ -75,11 +65,9 @@ def fit_posterior(
         "free": spike_and_slab(cells, sample, likelihood, centred=False),
     }
     families |= _shapes(cells, sample, likelihood, families["free"].prior)
-    estimate, evidence = _posterior_weights(families, odds or _ESTIMATE_ODDS)
-    spread, _ = _posterior_weights(families, _SPREAD_ODDS)
-    priors = (_average(families, estimate), _average(families, spread))
-    probabilities = {name: float(np.exp(w)) for name, w in estimate.items()}
-    return Posterior(cells, distinct, inverse, *priors, probabilities, evidence)
+    estimate, probabilities, evidence = _average(families, odds or _ESTIMATE_ODDS)
+    spread, *_ = _average(families, _SPREAD_ODDS)
+    return Posterior(cells, distinct, inverse, estimate, spread, probabilities, evidence)
 
 
 def _slabs(cells: Cells, centre: Floats, width: Floats) -> Floats:
@@ -90,27 +78,21 @@ def _slabs(cells: Cells, centre: Floats, width: Floats) -> Floats:
     return np.asarray(mass / mass.sum(axis=1, keepdims=True))
 
 
-def _middles(low: float, high: float, n: int) -> Floats:
-    return low + (high - low) * (np.arange(n) + 0.5) / n
-
-
 def spike_and_slab(cells: Cells, sample: Sample, likelihood: Floats, *, centred: bool) -> Family:
     """Integrate over the centre (unless `centred` on the null), the width t and the weight w of the spike.
 
-    Uniform priors: the centre on the domain, u = t/(t + scale) and w on [0, 1]. The grid starts on the whole box and
-    shrinks to the part that holds the posterior, so that the same few hundred points suffice for any number of
-    dimensions.
+    Uniform priors: the centre on the domain, u = t/(t + scale) and w on [0, 1]. The grid shrinks to the part that holds
+    the posterior.
     """
     scale = _WIDTH_SCALE * (cells.high - cells.low)
-    start = np.array([[cells.low, cells.high], [0.0, 1.0], [0.0, 1.0]])
+    box = start = np.array([[cells.low, cells.high], [0.0, 1.0], [0.0, 1.0]])
     points = (1 if centred else _POINTS_CENTRE, _POINTS_WIDTH, _POINTS_SPIKE)
-    box = start.copy()
     atom, rest = likelihood[:, :1], likelihood[:, 1:]
-    zoom = 0
-    while True:
-        centre = np.array([cells.null]) if centred else _middles(box[0, 0], box[0, 1], points[0])
-        u = _middles(box[1, 0], box[1, 1], points[1])
-        w = _middles(box[2, 0], box[2, 1], points[2])
+    for zoom in range(1, _ZOOMS + 1):
+        centre, u, w = (
+            low + (high - low) * (np.arange(n) + 0.5) / n for (low, high), n in zip(box, points, strict=True)
+        )
+        centre = np.array([cells.null]) if centred else centre
         slabs = _slabs(cells, centre, np.maximum(scale * u / (1 - u), 0.25 * cells.width))
         slab_likelihood = rest @ slabs.T
         mixed = w[:, None, None] * atom + (1 - w)[:, None, None] * slab_likelihood
@@ -123,15 +105,10 @@ def spike_and_slab(cells: Cells, sample: Sample, likelihood: Floats, *, centred:
         for axis, where, values in ((0, 1, centre), (1, 2, u), (2, 0, w)):
             if points[axis] == 1:
                 continue
-            along = keep.any(axis=tuple({0, 1, 2} - {where}))
-            held = values[along]
-            new[axis] = (
-                max(held.min() - steps[axis], box[axis, 0]),
-                min(held.max() + steps[axis], box[axis, 1]),
-            )
-        zoom += 1
+            held = values[keep.any(axis=tuple({0, 1, 2} - {where}))]
+            new[axis] = np.clip([held.min() - steps[axis], held.max() + steps[axis]], *box[axis])
         shrunk = np.prod((new[:, 1] - new[:, 0]) / (box[:, 1] - box[:, 0]))
-        if zoom >= _ZOOMS or shrunk > 0.5:
+        if zoom == _ZOOMS or shrunk > 0.5:
             break
         box = new
     volume = np.log(np.prod((box[:, 1] - box[:, 0]) / (start[:, 1] - start[:, 0])))
@@ -147,21 +124,19 @@ def spike_and_slab(cells: Cells, sample: Sample, likelihood: Floats, *, centred:
 def smoother(cells: Cells, bandwidth: float) -> Floats:
     """The K×K matrix that spreads each cell's mass by a normal kernel, folded back at the domain's ends."""
     middles = cells.middles
-    span = cells.high - cells.low
+    h = min(bandwidth, cells.high - cells.low)
     kernel = np.zeros((cells.n_cells, cells.n_cells))
     for image in (middles, 2 * cells.low - middles, 2 * cells.high - middles):
-        kernel += np.exp(-0.5 * ((image[None, :] - middles[:, None]) / min(bandwidth, span)) ** 2)
+        kernel += np.exp(-0.5 * ((image[None, :] - middles[:, None]) / h) ** 2)
     return np.asarray(kernel / kernel.sum(axis=1, keepdims=True))
 
 
 def free_shape(
     sample: Sample, likelihood: Floats, base: Floats, *, iterations: int, smoothing: Floats | None = None
 ) -> Floats:
-    """The shape G that EM finds from the shape `base`.
+    """The shape G that EM finds from the shape `base`, with `smoothing` after every step (Silverman's EMS) or without.
 
-    Unsmoothed, it maximises Σ_j log m_j(G) + α Σ_k base_k log G_k: the maximum-likelihood mixture of Kiefer and
-    Wolfowitz with α pseudo-dimensions of the base added, and no step lowers this. With `smoothing`, the cells are
-    smoothed after every step (Silverman's EMS).
+    Unsmoothed, it is the maximum-likelihood mixture of Kiefer and Wolfowitz with pseudo-dimensions of the base added.
     """
     total = float(sample.weight.sum()) + _PSEUDO_DIMENSIONS
     shape = base.copy()
@@ -176,8 +151,8 @@ def free_shape(
 def _shapes(cells: Cells, sample: Sample, likelihood: Floats, start: Prior) -> dict[str, Family]:
     """One sharp shape and two smooth ones, each charged ½·log d for every unknown it spends.
 
-    A sharp shape places k values and weighs them: 2k + 2. A smooth one with bandwidth h only weighs the
-    k·σ/√(σ² + h²) stretches that it distinguishes: that many + 3. Bandwidths: Silverman's rule and a third of it.
+    A sharp shape places k = exp(H(θ̂) − H(noise)) values and weighs them: 2k + 2 (Schwarz). A smooth one with bandwidth
+    h only weighs the k·σ/√(σ² + h²) stretches that it distinguishes: that many + 3.
     """
     base = start.average
     # EM cannot give mass to a cell that starts with none, and an outlier may need it.
@@ -209,21 +184,18 @@ def _shapes(cells: Cells, sample: Sample, likelihood: Floats, start: Prior) -> d
     }
 
 
-def _posterior_weights(
-    families: dict[str, Family], odds: Mapping[str, float]
-) -> tuple[dict[str, float], float]:
-    """The logarithm of each model's weight, and of the evidence of all together."""
+def _average(families: dict[str, Family], odds: Mapping[str, float]) -> tuple[Prior, dict[str, float], float]:
+    """All members that matter as one weighted list, each model's weight, and the log evidence of all together.
+
+    The lightest members, together below 0.5 %, are dropped.
+    """
     with np.errstate(divide="ignore"):
         raw = {name: family.log_evidence + float(np.log(odds[name])) for name, family in families.items()}
     total = float(logsumexp(list(raw.values())))
-    return {name: w - total for name, w in raw.items()}, total
-
-
-def _average(families: dict[str, Family], weights: dict[str, float]) -> Prior:
-    """All members that matter, as one weighted list; the lightest, together below 0.5 %, are dropped."""
     shapes = np.concatenate([family.prior.shapes for family in families.values()])
-    logs = np.concatenate([family.prior.log_weights + weights[name] for name, family in families.items()])
+    logs = np.concatenate([f.prior.log_weights + (raw[name] - total) for name, f in families.items()])
     order = np.argsort(-logs, kind="stable")
     mass = np.cumsum(np.exp(logs[order]))
     keep = np.sort(order[: int(np.searchsorted(mass, 0.995)) + 1])
-    return Prior(shapes[keep], logs[keep] - float(logsumexp(logs[keep])))
+    prior = Prior(shapes[keep], logs[keep] - float(logsumexp(logs[keep])))
+    return prior, {name: float(np.exp(w - total)) for name, w in raw.items()}, total

@@ -2,9 +2,8 @@
 
 For x ~ N(θ, Σ) and a rule δ, E Σ_j (δ_j(x) − θ_j)² = E[Σ_j (x_j − δ_j)² − tr Σ + 2·tr(Σ∇δ)]: Stein's unbiased
 estimate. The last term, how strongly the rule follows the noise, is measured by applying the whole rule (its fit
-included) to x ± tz for a few z with covariance Σ: the coupled bootstrap with antithetic z, in the limit of small t. No
-derivative is needed, so the same function works for Bayes rules, thresholds, projections and curves; common z make the
-differences between rules far more precise than the errors themselves.
+included) to x ± tz for a few z with covariance Σ: the coupled bootstrap with antithetic z, in the limit of small t.
+Common z make the differences between rules far more precise than the errors themselves.
 """
 
 from __future__ import annotations
@@ -63,10 +62,8 @@ class Reading(NamedTuple):
 def probes(s: Floats, *, dependent: bool = False, rank: NDArray[np.int64] | None = None) -> Probes:
     """Directions for independent noise: each coordinate for few dimensions, signs for many.
 
-    With signs, what a rule does to its own dimension is measured without error, and what all dimensions do in common,
-    such as shrinking towards their mean, nearly so. The influence of single other dimensions is averaged out, that of
-    near neighbours wholly: a rule that smooths (`dependent`) takes more directions, and `rank` is the place of each
-    dimension along its curve.
+    Signs measure what a rule does to its own dimension without error and average out the influence of single others. A
+    rule that smooths (`dependent`) needs more directions; `rank` is the place of each dimension along its curve.
     """
     d = s.size
     if d <= (_COORDINATES_DEPENDENT if dependent else _COORDINATES):
@@ -78,12 +75,7 @@ def probes(s: Floats, *, dependent: bool = False, rank: NDArray[np.int64] | None
 def _signs(number: int, rank: NDArray[np.int64]) -> Floats:
     """Rows of signs, z zᵀ of which has the mean 1 on its diagonal, 0 between neighbours, and the sum d, or nearly so.
 
-    Dimensions are dealt out to `number` classes, each of which has a column of a Hadamard matrix; the random signs
-    inside a class have a sum near the root of its size.
-
-    >>> z = _signs(2, np.arange(20))
-    >>> (z.sum(axis=1) ** 2).mean(), (z[:, 0] * z[:, 1]).mean()
-    (np.float64(20.0), np.float64(0.0))
+    Each of `number` classes of dimensions has a column of a Hadamard matrix, with random signs inside the class.
     """
     rng = np.random.default_rng(_SEED)
     sign = np.ones(rank.size)
@@ -135,11 +127,9 @@ def difference(one: Reading, two: Reading, x: Floats, s: Floats) -> Measured:
 def error_after(reading: Reading, part: Inputs, model: float | None, optimism: float) -> Measured:
     """The mean squared error of an answer, measured on the data.
 
-    `optimism` is the amount by which the measured gain of a chosen rule is too large. The error M that a model expects
-    is precise, and correct if its prior is; Stein's estimate S is correct for any means and has a standard error. The
-    model counts where the measurement agrees with it, the measurement where it contradicts it: M + D·D²/(D² + se²),
-    D = S − M, and at least three quarters of M, because means of few skewed answers make S too small. Where the noise
-    far exceeds the domain, the result is the error of the farthest truth in the domain: an upper bound.
+    The error M that a model expects is correct if its prior is; Stein's estimate S is correct for any means and has a
+    standard error. Both are combined as M + D·D²/(D² + se²), D = S − M, but at least three quarters of M, because means
+    of few skewed answers make S too small. Where the noise far exceeds the domain, the result is an upper bound.
     """
     found = stein_risk(reading, part.calibrated, part.calibrated_errors)
     # No truth in the domain is farther from this answer.
@@ -155,8 +145,7 @@ def error_after(reading: Reading, part: Inputs, model: float | None, optimism: f
     return Measured(min(value, most), min(found.standard_error, most))
 
 
-Problem = tuple[Floats, float, float]
-"""The standard errors that rules use, and the ends of the domain."""
+Problem = tuple[Floats, float, float]  # the standard errors that rules use, and the ends of the domain
 
 
 class Choice(NamedTuple):
@@ -208,11 +197,7 @@ def choose(
 def _optimism(gap: Measured, margin: float) -> float:
     """The amount by which a gain that exceeded its margin is too large on average; never more than the gain.
 
-    A gain G that was accepted because it exceeded z standard errors is too large by se·φ(u)/Φ(u) with u = G/se − z: the
-    mean of a normal distribution above a threshold.
-
-    >>> [round(_optimism(Measured(-gain, 1.0), 2.0), 3) for gain in (1.0, 2.0, 3.0, 5.0)]
-    [1.0, 0.798, 0.288, 0.004]
+    A gain G that exceeded z standard errors is too large by se·φ(u)/Φ(u) with u = G/se − z.
     """
     if gap.value >= 0 or gap.standard_error == 0:
         return 0.0
@@ -240,8 +225,8 @@ def _share(
 def _largest_difference(found: Reading, s: Floats, low: float, high: float) -> float:
     """The most that the rule can lose to clipping, for any truth in the domain.
 
-    Where the noise far exceeds the domain no measurement is informative, but a rule that hardly follows the noise errs
-    by no more than (δ_j − θ)² and the variance of its answer, and clipping's own error is a known function of θ.
+    A rule that hardly follows the noise errs by no more than (δ_j − θ)² and the variance of its answer; the error of
+    clipping is a known function of θ.
     """
     levels, place = np.unique(np.round(np.log(s), 2), return_inverse=True)
     θ = np.linspace(low, high, 21)
@@ -254,13 +239,7 @@ def _largest_difference(found: Reading, s: Floats, low: float, high: float) -> f
 
 
 def clip_risk(θ: Floats, s: Floats, low: float, high: float) -> Floats:
-    """E(clip(x) − θ)² for x ~ N(θ, s²), exactly.
-
-    >>> float(clip_risk(np.array(0.0), np.array(1e-3), -1.0, 1.0))
-    1e-06
-    >>> round(float(clip_risk(np.array(1.0), np.array(1e-3), -1.0, 1.0)) * 1e6, 6)
-    0.5
-    """
+    """E(clip(x) − θ)² for x ~ N(θ, s²), exactly."""
     a, b = (low - θ) / s, (high - θ) / s
     inside = ndtr(b) - ndtr(a) - b * normal_density(b) + a * normal_density(a)
     return np.asarray(s**2 * (inside + a**2 * ndtr(a) + b**2 * ndtr(-b)))

@@ -5,8 +5,7 @@ curve, Φ are cosines of the position and S the spectrum of a kernel with length
 Gaussian process on a padded interval, Solin and Särkkä 2020), or waves on a ring, for hours of a day. For groups, Φ are
 the indicators and S = 1 (random effects). τ, ν and ℓ run through small grids; each member is weighted by its evidence.
 
-Φᵀ(ν² + s²)⁻¹Φ is diagonalised once for every (ν, ℓ), so that new observations with the same standard errors cost one
-product with Φ for each ν.
+Φᵀ(ν² + s²)⁻¹Φ is diagonalized once for every (ν, ℓ).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from scipy.special import expit, logsumexp
 
 from hdr4me.errors import InvalidInput
 from hdr4me.recalibration.auto.posterior import Belief, Posterior, edged
-from hdr4me.recalibration.inputs import Floats, check_length
+from hdr4me.recalibration.inputs import Floats, check_elements, check_length
 
 # A curve needs a few points, and a group effect a few groups, before either is distinguishable from none.
 _FEWEST = 4
@@ -66,10 +65,10 @@ def _positions(order: ArrayLike, n_dims: int) -> Floats:
         rule = "one position (a number) for each mean, None where there is none"
         raise InvalidInput.of("order", order, rule) from error
     check_length("order", position.size, n_dims)
-    for j, p in enumerate(given):
-        if p is not None and not np.isfinite(position[j]):
-            rule = "a position is a finite number, None where there is none"
-            raise InvalidInput.of(f"order[{j}]", float(position[j]), rule)
+    absent = np.array([p is None for p in given])
+    check_elements(
+        ~absent & ~np.isfinite(position), "order", position, "a finite number, None where there is none"
+    )
     return position
 
 
@@ -87,10 +86,7 @@ def _group_numbers(groups: Sequence[Any], n_dims: int) -> NDArray[np.int64]:
 
 
 class Fit(NamedTuple):
-    """Posterior means and variances of a block, and the log of its evidence, the factors 1/(s_j√2π) left out.
-
-    The variance is the average over members of their own; along a curve it is taken as the same everywhere.
-    """
+    """Posterior means and variances of a block, and the log of its evidence, the factors 1/(s_j√2π) left out."""
 
     mean: Floats
     variance: Floats
@@ -98,23 +94,18 @@ class Fit(NamedTuple):
 
 
 class _Family(NamedTuple):
-    """Kernels that share the columns `part` of Φ; for each kernel (first axis) and amplitude what does not depend on x.
+    """Kernels that share the columns `part` of Φ: what does not depend on x, for each kernel and amplitude.
 
-    Φᵀ(ν² + s²)⁻¹Φ in the kernel's own coordinates has `eigenvalues`; `vectors` lead to them from the columns (None:
-    they are the columns, for groups).
+    `vectors` lead from the columns to the kernel's own coordinates (None: they are the same, for groups).
     """
 
     part: slice
     vectors: Floats | None
-    gain: Floats
-    """1/(1/τ² + eigenvalue): kernels × amplitudes × eigenvalues."""
-    ones: Floats
-    """The projected constant, kernels × eigenvalues."""
-    scale: Floats
-    """The posterior variance of the offset, kernels × amplitudes."""
+    gain: Floats  # 1/(1/τ² + eigenvalue): kernels × amplitudes × eigenvalues
+    ones: Floats  # the projected constant, kernels × eigenvalues
+    scale: Floats  # the posterior variance of the offset, kernels × amplitudes
     log_det: Floats
-    variance: Floats
-    """Of what Φβ and the offset describe, kernels × amplitudes × 1, or × groups."""
+    variance: Floats  # of what Φβ and the offset describe, kernels × amplitudes × 1, or × groups
 
 
 class _Residual(NamedTuple):
@@ -147,7 +138,7 @@ class Block:
         mean, variance = np.zeros(y.size), np.zeros(y.size)
         for r, part in zip(self.residuals, found, strict=True):
             share, offset, within = 0.0, 0.0, np.zeros(1)
-            together = np.zeros(self._columns)
+            together = np.zeros(self.group.max() + 1 if self.cosines is None else self.cosines.shape[1])
             for family, (evidence, x1, cx) in zip(r.families, part, strict=True):
                 w = np.exp(evidence - total)
                 level = w * family.scale * x1
@@ -161,17 +152,16 @@ class Block:
                 together[family.part] += (
                     weighted.sum(axis=0) if own is None else np.einsum("kij,kj->i", own, weighted)
                 )
-            curve = offset + self._spread(together)
+            curve = offset + (together[self.group] if self.cosines is None else self.cosines @ together)
             mean += curve + r.kept * (share * y - curve)
             variance += (1 - r.kept) ** 2 * (within[self.group] if self.cosines is None else within[0])
             variance += share * r.own
         return Fit(self.centre + self.half * mean, self.half**2 * variance, total - float(np.log(number)))
 
     def plain_log_evidence(self, x: Floats) -> float:
-        """The log evidence of no structure at all: x = μ + residual + noise, averaged over residuals of every size.
+        """The log evidence, comparable with that of `fit`, of no structure at all: x = μ + residual + noise.
 
-        Comparable with that of `fit`. Few points that only differ from each other look like a curve beside a model that
-        expects most means to be 0; beside this one they do not.
+        Few points that only differ look like a curve beside a model that expects most means to be 0; not beside this.
         """
         y = (x - self.centre) / self.half
         noise = 1 / self.residuals[0].precision
@@ -186,7 +176,10 @@ class Block:
 
     def _members(self, r: _Residual, y: Floats, log_odds: float) -> list[tuple[Floats, Floats, Floats]]:
         """For each family: log evidence and the constant's inner product with y (kernels × amplitudes), projected y."""
-        px, whole, level = self._project(r.precision * y), r.precision @ y**2, r.precision @ y
+        weighted, whole, level = r.precision * y, r.precision @ y**2, r.precision @ y
+        px: Any = (
+            np.bincount(self.group, weights=weighted) if self.cosines is None else self.cosines.T @ weighted
+        )
         out = []
         for family in r.families:
             mine = px[family.part]
@@ -196,18 +189,6 @@ class Block:
             evidence = log_odds - 0.5 * (xx - family.scale * x1**2 + family.log_det)
             out.append((evidence, x1, cx))
         return out
-
-    @property
-    def _columns(self) -> int:
-        return int(self.group.max()) + 1 if self.cosines is None else self.cosines.shape[1]
-
-    def _project(self, y: Floats) -> Floats:
-        if self.cosines is not None:
-            return self.cosines.T @ y
-        return np.bincount(self.group, weights=y).astype(np.float64)
-
-    def _spread(self, coefficients: Floats) -> Floats:
-        return coefficients[self.group] if self.cosines is None else self.cosines @ coefficients
 
 
 def _family(
@@ -230,24 +211,37 @@ def _family(
     return _Family(part, vectors, gain, ones, scale, log_det, variance)
 
 
-def curve_block(index: NDArray[np.int64], position: Floats, s: Floats, low: float, high: float) -> Block:
-    """Dimensions that are points of one curve, at these positions: an open curve, or one that closes like a day."""
+def block(
+    index: NDArray[np.int64],
+    s: Floats,
+    low: float,
+    high: float,
+    *,
+    position: Floats | None,
+    group: Any = None,
+) -> Block:
+    """Points of one curve at these positions, open or closed like a day; or members of groups, numbered from 0."""
     half = 0.5 * (high - low)
-    waves, families = _waves(position)
+    waves, kernels = (None, []) if position is None else _waves(position)
     residuals = []
-    for precision, kept, own, ratio in _noises(s / half):
-        gram, ones = waves.T @ (precision[:, None] * waves), waves.T @ precision
-        made = []
-        for part, roots in families:
-            values, vectors = np.linalg.eigh(roots[:, :, None] * gram[part, part] * roots[:, None, :])
-            vectors = roots[:, :, None] * vectors
-            projected = np.einsum("kij,i->kj", vectors, ones[part])
-            made.append(
-                _family(part, vectors, np.maximum(values, 0.0), projected, float(precision.sum()), ratio)
-            )
-        residuals.append(_Residual(precision, kept, own, made))
-    middle = 0.5 * (low + high)
-    return Block(index, middle, half, waves, np.zeros(index.size, np.int64), tuple(residuals))
+    for ν in _RESIDUALS:
+        noise = (s / half) ** 2
+        variance = ν**2 + noise
+        precision, ratio = 1 / variance, float(np.log(variance / noise).sum())
+        total, families = float(precision.sum()), []
+        if waves is None:
+            sums: Any = np.bincount(group, weights=precision)[None, :]
+            families.append(_family(slice(None), None, sums, sums, total, ratio))
+        else:
+            gram, ones = waves.T @ (precision[:, None] * waves), waves.T @ precision
+            for part, roots in kernels:
+                values, vectors = np.linalg.eigh(roots[:, :, None] * gram[part, part] * roots[:, None, :])
+                vectors = roots[:, :, None] * vectors
+                projected = np.einsum("kij,i->kj", vectors, ones[part])
+                families.append(_family(part, vectors, np.maximum(values, 0.0), projected, total, ratio))
+        residuals.append(_Residual(precision, ν**2 / variance, ν**2 * noise / variance, families))
+    group = np.zeros(index.size, np.int64) if group is None else group
+    return Block(index, 0.5 * (low + high), half, waves, group, tuple(residuals))
 
 
 def _waves(position: Floats) -> tuple[Floats, list[tuple[slice, Floats]]]:
@@ -276,49 +270,23 @@ def _waves(position: Floats) -> tuple[Floats, list[tuple[slice, Floats]]]:
     return np.concatenate([columns for columns, _ in families], axis=1), made
 
 
-def group_block(
-    index: NDArray[np.int64], group: NDArray[np.int64], s: Floats, low: float, high: float
-) -> Block:
-    """Dimensions that belong to groups, numbered from 0 without a gap."""
-    half, middle = 0.5 * (high - low), 0.5 * (low + high)
-    residuals = []
-    for precision, kept, own, ratio in _noises(s / half):
-        sums = np.bincount(group, weights=precision).astype(np.float64)[None, :]
-        family = _family(slice(None), None, sums, sums, float(precision.sum()), ratio)
-        residuals.append(_Residual(precision, kept, own, [family]))
-    return Block(index, middle, half, None, group, tuple(residuals))
-
-
-def _noises(s: Floats) -> list[tuple[Floats, Floats, Floats, float]]:
-    """For every ν: 1/(ν² + s²), ν²/(ν² + s²), ν²s²/(ν² + s²), and the log of ∏(ν² + s²)/s²."""
-    pairs = [(ν, ν**2 + s**2) for ν in _RESIDUALS]
-    return [(1 / v, ν**2 / v, ν**2 * s**2 / v, float(np.log(v / s**2).sum())) for ν, v in pairs]
-
-
 def blocks(structure: Structure, s: Floats, low: float, high: float) -> list[Block]:
-    """One curve for each group that has positions (one in all without groups); one block for all groups without.
-
-    Blocks that are too small to be informative are left to the exchangeable model.
-    """
+    """One curve for each group with positions, and one block for all groups without; too small ones are left out."""
     out: list[Block] = []
     on_curve = np.isfinite(structure.position)
     for number in np.unique(structure.group[on_curve]).tolist():
         index = np.flatnonzero(on_curve & (structure.group == number))
         if np.unique(structure.position[index]).size >= _FEWEST:
-            out.append(curve_block(index, structure.position[index], s[index], low, high))
+            out.append(block(index, s[index], low, high, position=structure.position[index]))
     index = np.flatnonzero(~on_curve & (structure.group >= 0))
     _, group = np.unique(structure.group[index], return_inverse=True)
     if index.size and _FEWEST <= int(group.max()) + 1 < index.size:
-        out.append(group_block(index, group.astype(np.int64), s[index], low, high))
+        out.append(block(index, s[index], low, high, position=None, group=group))
     return out
 
 
 def structured(parts: Sequence[Block], posterior: Posterior, x: Floats) -> list[Belief]:
-    """The posterior of each block's dimensions under its structure, and the probability of the structure.
-
-    A structure competes with the exchangeable model of the same dimensions, at even prior odds. It is confirmed to the
-    degree that it is also more probable than means that differ without any structure.
-    """
+    """The posterior of each block's dimensions under its structure, which has even prior odds."""
     whole = any(part.index.size == x.size for part in parts)
     alone = np.empty(0) if whole or not parts else posterior.log_marginal()
     out = []
@@ -332,11 +300,3 @@ def structured(parts: Sequence[Block], posterior: Posterior, x: Floats) -> list[
         )
         out.append(Belief(part.index, curve, probability, confirmed))
     return out
-
-
-def structured_mean(beliefs: Sequence[Belief], posterior: Posterior) -> Floats:
-    """Posterior means: structures averaged with the exchangeable model."""
-    mean = posterior.mean.copy()
-    for belief in beliefs:
-        mean[belief.where] += belief.probability * (belief.curve.mean - mean[belief.where])
-    return mean
