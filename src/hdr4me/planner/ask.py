@@ -117,7 +117,7 @@ def plan(
     if hasattr(prior, "priors"):
         if schema is None and n_dims is None and n_categories is None:
             schema = prior.survey.schema
-        prior = prior_by_name(prior, schema)
+        prior = {} if schema is None else prior_by_name(prior, schema.names)
     if schema is not None and (n_dims is not None or n_categories is not None):
         raise InvalidInput("schema together with n_dims or n_categories is not allowed: give one")
     known = {"n_users": n_users, "n_dims": n_dims if schema is None else len(schema), "epsilon": epsilon}

@@ -1,17 +1,9 @@
-"""Candidates of a plan: how dimensions become questions, which design answers each, and the errors that follow.
+"""Candidates of a plan: how dimensions become questions, and the errors predicted from the moments of a report.
 
-Every row is predicted by the one formula of `hdr4me.framework.prediction` from the moments of a report: those of the
-channel that a survey has, or of a quick stand-in for it (`reports.py`). What is assumed of the values:
-
-- a prior for numbers (spread evenly unless given); frequencies of a category 1/v each; of a selection half of the
-  choices that there can be, the same number for all users, spread evenly over the categories; vectors spread evenly in
-  their ball; nine users in ten have what is optional;
-- "worst": the largest that any population can give. Of vectors it is the population in which one coordinate has all
-  the length and the others have none, which has the largest sum of variances. Means among users with a value are for
-  the share of such users that is assumed: among few of the users no mean could be promised.
-
-The `Effort`: "law" uses laws only, for a search over ε; "table" uses the exact tables where their cells and levels
-matter, for a search over m and n; "design" also designs the tables for a prior of one's own at the very budget.
+Unless something else is given, numbers are uniform, frequencies 1/v each, selections half of the allowed choices,
+vectors uniform in their ball, and nine users in ten have an optional value. The worst case is the largest variance that
+any population can give; for vectors, one coordinate has all the length. The share of users with an optional value is
+never the worst one: with few of them no mean could be promised.
 """
 
 from __future__ import annotations
@@ -70,13 +62,7 @@ class Candidate(NamedTuple):
 
 
 def sampled_grid(n_dims: int, *, dense: int = 32, step: float = 1.1) -> list[int]:
-    """The m to try: every one up to `dense`, then `step` times as many each time, and all of them.
-
-    >>> sampled_grid(5)
-    [1, 2, 3, 4, 5]
-    >>> len(sampled_grid(10_000)), len(sampled_grid(10_000, dense=16, step=1.5))
-    (93, 32)
-    """
+    """The m to try: every one up to `dense`, then `step` times as many each time, and all of them."""
     grid = list(range(1, min(n_dims, dense) + 1))
     while grid[-1] < n_dims:
         grid.append(min(n_dims, max(grid[-1] + 1, round(grid[-1] * step))))
@@ -121,11 +107,7 @@ class _Alone:
 
 
 class _Pairs(_Alone):
-    """Neighbouring numbers are asked two by two; an odd one is left by itself.
-
-    All pairs of a survey share one table. It is designed for the mean law of the first numbers and that of the second
-    ones; predicted is its error over the two numbers' own priors, taken as independent.
-    """
+    """Neighbouring numbers are asked two by two by one table for their mean laws; an odd one is asked alone."""
 
     def supports(self, workload: Workload) -> bool:
         return workload.numeric > 1 and not workload.optional
@@ -210,12 +192,7 @@ def arrangement(mechanism: str) -> _Alone:
 
 
 def neighbours(schema: Any) -> list[tuple[str, str]]:
-    """Numbers that are not optional, two by two in the schema's order; an odd one is left alone.
-
-    >>> from hdr4me.survey import Numeric, Schema
-    >>> neighbours(Schema([Numeric(x, 0, 1) for x in "abc"]))
-    [('a', 'b')]
-    """
+    """Numbers that are not optional, two by two in the schema's order; an odd one is left alone."""
     names = Workload.number_names(schema)
     return list(zip(names[::2], names[1::2], strict=False))
 
@@ -233,11 +210,8 @@ def block_names(names: tuple[str, ...], size: int) -> list[tuple[str, ...]]:
 class Classes:
     """Rows that are alike, a column each, one line per m: their variance and how many they are.
 
-    `group` is the number of each column's group in the workload. A selection has two columns: shares, and numbers of
-    choices over the most that there can be. So has an optional number: its mean among those who have one, and their
-    share. A vector has one column, and two for the worst population; an optional one has its share beside them.
-    `wider` is how many times wider than by the normal law a tolerance must be (`hdr4me.framework.moments.widening`),
-    `reports` the number of answers at each m, and `farthest` gives the largest error of one report at an m.
+    `group` is the number of each column's group in the workload, `wider` how many times wider than by the normal law a
+    tolerance must be, and `farthest` gives the largest error of one report at an m.
     """
 
     sampled: tuple[int, ...]
@@ -261,11 +235,7 @@ class Classes:
         return np.where(asked, np.sqrt(self.variances) * self.wider / np.where(asked, self.scales, 1.0), 0.0)
 
     def prediction(self, line: int = 0, *, bounded: bool = False) -> Prediction:
-        """The law of the errors at one m, each on the scale of the group's own tolerance.
-
-        With few answers the largest of many errors lies where a skewed law differs from the normal one: `bounded` then
-        uses the bound by the largest error.
-        """
+        """The law of the errors at one m, over the tolerances; `bounded` uses the largest error of small samples."""
         sds, reports = self.sds[line], self.reports[line]
         largest = self.farthest(self.sampled[line]) if bounded and reports.few else None
         return Prediction(
@@ -370,10 +340,7 @@ def _number_chosen(group: Group, budget: float, κ: float, *, worst: bool) -> fl
 
 
 def farthest(workload: Workload, mechanism_name: str, epsilon: float, m: int) -> float | None:
-    """The largest distance of a report from its value, for numbers and vectors; None if there are none.
-
-    Frequencies and shares have no bound for few reports: theirs are taken as normal.
-    """
+    """The largest distance of a report from its value, for numbers and vectors; None if there are none."""
     budget, found = split_budget(epsilon, m), list[float]()
     for group in workload.groups:
         if group.length:

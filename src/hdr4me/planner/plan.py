@@ -48,15 +48,7 @@ class Draw(NamedTuple):
 
 
 def best_draw(errors: ArrayLike, importance: ArrayLike | None = None) -> Draw:
-    """How often each question should be asked, where one value is sent: the draw of least total error.
-
-    The error of question j, drawn with probability p_j, is about s_j/(n·p_j), s_j being a report's variance. The sum of
-    w_j·s_j/p_j, w_j being its importance, is least for p_j ∝ √(w_j·s_j).
-
-    >>> draw = best_draw([1.0, 1.0, 4.0])
-    >>> draw.shares.tolist(), draw.gain
-    ([0.25, 0.25, 0.5], 1.125)
-    """
+    """The draw of least total error Σ w_j·s_j/p_j, s_j being a report's variance: p_j ∝ √(w_j·s_j)."""
     s = np.asarray(errors, dtype=np.float64)
     w = np.ones_like(s) if importance is None else np.asarray(importance, dtype=np.float64)
     if s.ndim != 1 or w.shape != s.shape or not ((s > 0) & (w > 0) & np.isfinite(s * w)).all():
@@ -69,11 +61,7 @@ def best_draw(errors: ArrayLike, importance: ArrayLike | None = None) -> Draw:
 
 @dataclass(frozen=True)
 class Recalibration:
-    """What shrinking the estimates can bring, if true means are spread evenly over the domain.
-
-    `gain` is the share of the MSE that the best linear shrinkage removes, σ²/(σ² + τ²) with τ² the true means' mean
-    square. `l1_harms` is the share of dimensions that L1 at one standard error makes worse (|θ| > 1.28 σ).
-    """
+    """The share of the MSE that linear shrinkage removes if true means are uniform, and of dimensions L1 harms."""
 
     verdict: str
     gain: float
@@ -194,10 +182,7 @@ class Option:
         return Prediction(np.zeros_like(v), v, made.counts.astype(np.int64))
 
     def draw(self, importance: Any = None) -> Draw:
-        """How often each group's dimensions should be asked where one value is sent, and what that gains.
-
-        One share for each dimension, groups in the workload's order; `importance` is one number for each.
-        """
+        """How often each dimension, groups in the workload's order, should be asked where one value is sent."""
         made = self.classes()
         total = made.variances[0] * self.reports_per_dimension * made.counts
         counts = np.array([group.count for group in self.workload.groups])
@@ -205,12 +190,7 @@ class Option:
 
     @property
     def errors(self) -> dict[str, float]:
-        """The predicted standard errors of selections, vectors and what is optional, by the name of the row.
-
-        Of a selection its shares and its mean number of choices; of a vector the mean of a coordinate (the root mean
-        square over the coordinates) and of an optional number the mean, in own units; of what is optional the share of
-        users who have it. The largest where several rows have the same name.
-        """
+        """The predicted standard errors of selections, vectors and optional values, in own units, by row."""
         made, found = self.classes(), dict[str, float]()
         own: dict[int, list[float]] = {k: [] for k in made.group}
         for k, variance in zip(made.group, made.variances[0].tolist(), strict=True):
@@ -435,11 +415,10 @@ class Plan(Sequence[Option]):
 
     @cached_property
     def winners(self) -> tuple[Winner, ...]:
-        """Which mechanism is likeliest to keep within each of several tolerances: not always the same one.
+        """Which mechanism is likeliest to keep within each of several tolerances.
 
-        Among unbiased mechanisms it is the one of least variance. Raw Square wave is biased towards the middle of the
-        domain: at small budgets its error is nearly all bias, so that it keeps a wide tolerance where no unbiased
-        mechanism does, and no narrow one. No survey deploys it without calibration (the paper's Table II).
+        Among unbiased mechanisms it is the one of least variance. Raw Square wave is biased at small budgets and may
+        keep a wide tolerance where no unbiased mechanism does; no survey deploys it so (the paper's Table II).
         """
         best, d = self.best, self.best.n_dims
         unbiased = min(self.mechanisms, key=lambda o: o.tolerance_each)

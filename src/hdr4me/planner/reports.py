@@ -1,14 +1,9 @@
 """What is reported about one coordinate: the channel that a survey has, or a quick stand-in for it.
 
 Designing a table takes seconds, and a search asks for hundreds. Stand-ins have the moments of a `Coordinate`; how much
-is computed depends on the `Effort` (`candidates.py`). The curves are stored for some budgets and interpolated in log ε;
-`benchmarks/planner_curves.py` makes the files anew after a design changes.
-
-- `optimal_curve.json`: the variance V(t) of `optimal` and `optimal_mean` (uniform prior) at |t| = 0, 1/8, …, 1 and its
-  mean over t uniform, each divided by Duchi's C² = coth²(ε/2). Below the first budget the table is Duchi's. Above
-  ε = 12 the curve serves searches only: there the tables are windows, quick to make, and a plan asks the table.
-- `pair_curve.json`: E y² of each number of a pair over values spread evenly, and the largest.
-- `optional_curve.json`: E[y²], E[yz] and E[z²] for numbers at t = 0, 1/16, …, 1, and without a number.
+is computed depends on the `Effort`: "law" uses laws, "table" exact tables, "design" tables for the given priors.
+Curves are stored for some budgets (`benchmarks/planner_curves.py` makes the files) and interpolated in log ε: variances
+over Duchi's coth²(ε/2) at |t| = 0, 1/8, …, 1 and their mean; E y² of pairs; E[y²], E[yz], E[z²] of optional numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The error of each statistic, predicted for an option, and options ranked by the statistic that is wanted.
+"""Predicted errors of statistics other than the mean, and options ranked by them.
 
-Means, variances, covariances and means by group have formulas. The error of a distribution is that of an iterative fit
-with smoothing, which has none: counts are drawn from the law of a report under the prior with a fixed seed, fitted as
-an estimate would be, and compared with the prior; where nothing is known of the values, with three reference shapes.
+The error of a smoothed distribution has no formula: counts are drawn with a fixed seed, fitted and compared with the
+prior, or with three reference shapes.
 """
 
 from __future__ import annotations
@@ -67,10 +66,7 @@ def _noise(option: Option, group: Group) -> float:
 
 @lru_cache(maxsize=1)
 def _references() -> tuple[Prior, ...]:
-    """Three shapes that stand for what values look like if nothing is known: skewed, with a long tail, two humps.
-
-    An even spread would not do: a smoothing fit starts there, so that every table does well.
-    """
+    """Three shapes: skewed, long-tailed, bimodal; a smoothing fit starts at the uniform one, which would not do."""
     u = (np.arange(1024) + 0.5) / 1024
     normal = ndtri(u)
     humps = np.concatenate([-0.5 + 0.15 * normal[::2], 0.3 + 0.25 * normal[1::2]])
@@ -192,17 +188,10 @@ STATISTICS: dict[str, tuple[Callable[[Option, Group, tuple[float, ...]], float],
 
 
 def foretell(option: Option, statistic: str, p: tuple[float, ...] = _QUANTILES) -> float:
-    """The error of a statistic on the scale [−1, 1] if an option is carried out, averaged over its numbers.
+    """The error of a statistic on the scale [−1, 1], averaged over an option's numbers; infinite if not estimable.
 
-    The standard error of a mean, a variance, a standard deviation, a covariance and a mean by group (of groups of one
-    size); the Wasserstein-1 distance of a distribution; the root mean square error of quantiles. Infinite where the
-    option cannot estimate the statistic. `statistic` is "mean" or a name of `STATISTICS`, `p` says which quantiles.
-
-    >>> from hdr4me.planner import plan
-    >>> found = plan(n_users=100_000, n_dims=1, epsilon=1.0, mechanisms=["square_wave", "duchi"])
-    >>> error = {option.mechanism: foretell(option, "distribution") for option in found}
-    >>> error["duchi"], 0.005 < error["square_wave"] < 0.03
-    (inf, True)
+    The standard error of a mean, variance, standard deviation, covariance or mean by group, the Wasserstein-1 distance
+    of a distribution, the root mean square error of quantiles `p`.
     """
     groups = [group for group in option.workload.groups if group.is_number]
     if statistic == "mean":
@@ -213,8 +202,7 @@ def foretell(option: Option, statistic: str, p: tuple[float, ...] = _QUANTILES) 
         raise InvalidInput.of(
             "statistic",
             statistic,
-            "a plan with numbers that everybody has: categories have frequencies only, vectors the means of their "
-            "coordinates, optional numbers means and shares",
+            "'mean' unless the schema has numbers that everybody has",
         )
     if option.base in (BLOCKS, PAIR):  # signs determine a mean and no more; of pairs only means are predicted
         return math.inf

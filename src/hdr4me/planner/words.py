@@ -1,4 +1,4 @@
-"""A plan in words: what it promises, of everything that is asked or of the dimensions that were named."""
+"""A plan in words: which tolerances it keeps, of all dimensions or of those named."""
 
 from __future__ import annotations
 
@@ -19,11 +19,7 @@ _NO_MEAN = (
 
 
 def number(x: float) -> str:
-    """Two significant digits and no exponent.
-
-    >>> number(0.2134), number(12.7), number(0.00031)
-    ('0.21', '13', '0.00031')
-    """
+    """Two significant digits and no exponent."""
     if not math.isfinite(x):
         return "∞"
     text = f"{float(f'{x:.2g}'):.10f}"
@@ -31,11 +27,7 @@ def number(x: float) -> str:
 
 
 def percent(p: float) -> str:
-    """A probability as a percentage that never rounds to certainty.
-
-    >>> percent(0.95), percent(0.99999), percent(0.0004)
-    ('95 %', 'over 99.9 %', 'under 0.1 %')
-    """
+    """A probability as a percentage that never rounds to certainty."""
     if p > 0.999 and p < 1:
         return "over 99.9 %"
     if 0 < p < 0.001:
