@@ -31,7 +31,7 @@ def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[s
     known = {dimension.name: dimension for dimension in schema.dimensions}
     unknown = {name: given for name, given in tolerance.items() if name not in known}
     if unknown or not tolerance:
-        raise InvalidInput.of("tolerance", unknown, f"one or more of {', '.join(known)}")
+        raise InvalidInput.of("tolerance", unknown, f"at least one of {', '.join(known)}")
     own = {name: _own_tolerance(known[name], given) for name, given in tolerance.items()}
     scaled = {name: value / half_range(known[name]) for name, value in own.items()}
     least = min(scaled.values())

@@ -31,8 +31,9 @@ from hdr4me.planner.reports import (
     INFEASIBLE,
     NEVER,
     Effort,
+    Indicator,
     MeanSquare,
-    category_report,
+    entry_variances,
     largest_error,
     number_report,
     optional_design,
@@ -67,9 +68,6 @@ def sampled_grid(n_dims: int, *, dense: int = 32, step: float = 1.1) -> list[int
     while grid[-1] < n_dims:
         grid.append(min(n_dims, max(grid[-1] + 1, round(grid[-1] * step))))
     return grid
-
-
-# -- how numbers become questions ---------------------------------------------------------------------------------
 
 
 class _Alone:
@@ -203,9 +201,6 @@ def block_names(names: tuple[str, ...], size: int) -> list[tuple[str, ...]]:
     return [names[low:high] for low, high in pairwise(ends)]
 
 
-# -- the errors of all rows ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Classes:
     """Rows that are alike, a column each, one line per m: their variance and how many they are.
@@ -289,7 +284,8 @@ def _reports(
         if group.choices:
             yield k, group.count, selection_response(budget, group.size, group.choices).marginal()
         elif group.size:
-            yield k, group.count, category_report(method, ALONE if name == PAIR else name, budget, group.size)
+            base = ALONE if name == PAIR else name
+            yield k, group.count, Indicator(*entry_variances(method, base, budget, group.size))
         elif group.length:
             yield k, group.count, vector_report(budget, group.length + group.optional)
         elif group.optional and budget < JOINT_FROM:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -82,12 +83,10 @@ class Option:
     """A mechanism and a number of sampled dimensions, and the error that the framework predicts.
 
     `probability_within` is that of the least certain coordinate alone, `joint_probability_within` that of all at
-    once, both for `tolerance`; `tolerance_each` and `tolerance_joint` are the tolerances kept with `probability`.
-    `worst_*` are the same over all populations there can be. Numbers are on the [−1, 1] scale, frequencies on [0, 1],
-    coordinates of vectors are shares of the largest norm.
-    Where dimensions have tolerances of their own, `tolerance` is the smallest on that scale and the others keep their
-    proportion to it. `few` says that there are so few reports per dimension that their number is summed over and the
-    worst case is Bernstein's bound. `all_zeros_mse` and `even_mse` are what two answers that ask nobody would score.
+    once, both for `tolerance`, the smallest one if dimensions have their own; `tolerance_each` and `tolerance_joint`
+    are kept with `probability`, and `worst_*` are for the worst population. Numbers are on the [−1, 1] scale,
+    frequencies on [0, 1], coordinates of vectors are shares of the largest norm. `few` says that small-sample bounds
+    replace the normal law. `all_zeros_mse` and `even_mse` are the errors of two answers without a collection.
     """
 
     mechanism: str
@@ -226,10 +225,8 @@ def make_option(
 ) -> Option:
     """Everything about one candidate; without a tolerance, the one that all coordinates keep with `probability`."""
     workload, n_users, epsilon = setting.workload, setting.n_users, setting.epsilon
-    assumed, largest = (
-        setting.classes(candidate, (n_sampled,), worst=worst, effort="design")
-        for worst in (setting.worst, True)
-    )
+    made = partial(setting.classes, candidate, (n_sampled,), effort="design")
+    assumed, largest = made(), made(worst=True)
     reports = assumed.reports[0]
     single, bound = assumed.prediction(), largest.prediction(bounded=True)
     together = assumed.prediction(bounded=workload.n_coordinates > 1)
@@ -278,10 +275,7 @@ class Winner:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Sequence[Option]):
-    """The options, best first; `solved` names what was solved for, `asked` is the tolerance given.
-
-    `asked_own` holds the tolerances by dimension, in own units, where they were given so. Options that are ranked by
-    another `statistic` than the mean have its error, on the scale [−1, 1], in `statistic_errors`.
+    """The options, best first; `asked` is the tolerance given, `asked_own` that by dimension in own units.
 
     Parameters
     ----------
@@ -328,20 +322,12 @@ class Plan(Sequence[Option]):
         from hdr4me.pages import html
 
         within = f"within ±{self.best.tolerance:.3g}: each"
-        rows = [
-            (
-                o.name,
-                o.n_sampled,
-                o.mse,
-                o.probability_within,
-                o.joint_probability_within,
-                o.tolerance_each,
-                o.tolerance_joint,
-            )
-            for o in self.mechanisms
-        ]
+        shown = (
+            "name n_sampled mse probability_within joint_probability_within tolerance_each tolerance_joint"
+        )
+        rows = map(attrgetter(*shown.split()), self.mechanisms)
         columns = ("mechanism", "m", "MSE", within, "all", "each ±", "all ±")
-        return html.paragraph(self.summary) + html.table(columns, rows)
+        return html.paragraph(self.summary) + html.table(columns, list(rows))
 
     @property
     def best(self) -> Option:
@@ -403,7 +389,7 @@ class Plan(Sequence[Option]):
         """The error of the plan's statistic, on the scale [−1, 1], for one of its options."""
         if self.statistic == "mean":
             return math.sqrt(option.mse)
-        return self.statistic_errors[next(i for i, own in enumerate(self.options) if own is option)]
+        return next(e for e, own in zip(self.statistic_errors, self.options, strict=True) if own is option)
 
     @property
     def mechanisms(self) -> tuple[Option, ...]:
@@ -423,50 +409,36 @@ class Plan(Sequence[Option]):
         best, d = self.best, self.best.n_dims
         unbiased = min(self.mechanisms, key=lambda o: o.tolerance_each)
         law = unbiased.deviation(worst=self.setting.worst)
-        waves = {
-            m: deviation(
-                scaled_mechanism("square_wave", epsilon=best.epsilon / m),
-                n_users=best.n_users,
-                n_dims=d,
-                n_sampled=m,
-                values=_VALUES,
-            )
-            for m in sorted({min(d, 4**k) for k in range(9)})
-            if best.workload.numeric
-        }
+        tried = [(unbiased.mechanism, unbiased.n_sampled, law, False)]
+        for m in sorted({min(d, 4**k) for k in range(9)}) if best.workload.numeric else ():
+            wave = scaled_mechanism("square_wave", epsilon=best.epsilon / m)
+            found = deviation(wave, n_users=best.n_users, n_dims=d, n_sampled=m, values=_VALUES)
+            tried.append(("square_wave", m, found, True))
         table = []
         for ξ in sorted(x for x in {*_TOLERANCES, best.tolerance} if np.isfinite(x)):
-            within = float(np.min(law.probability_within(ξ)))
-            found = [Winner(ξ, unbiased.mechanism, unbiased.n_sampled, within, raw=False)]
-            found += [
-                Winner(ξ, "square_wave", m, float(wave.probability_within(ξ)), raw=True)
-                for m, wave in waves.items()
+            each = [
+                Winner(ξ, name, m, float(np.min(x.probability_within(ξ))), raw) for name, m, x, raw in tried
             ]
-            table.append(max(found, key=lambda winner: winner.probability_within))
+            table.append(max(each, key=lambda winner: winner.probability_within))
         return tuple(table)
 
     @property
     def own_units(self) -> dict[str, dict[str, float]]:
         """For each dimension of the schema, in its own units, what the best option keeps alone and with all others."""
-        best = self.best
-        if best.schema is None:
-            return {}
-        scales = self.setting.scales
-        found = {}
-        for dimension in best.schema.dimensions:
-            unit = half_range(dimension) * scales.get(dimension.name, 1.0)
-            if np.isfinite(unit):
-                found[dimension.name] = {
-                    "each": unit * best.tolerance_each,
-                    "all": unit * best.tolerance_joint,
-                    "worst_all": unit * best.worst_tolerance_joint,
-                }
-        return found
+        best, scales = self.best, self.setting.scales
+        kept = {
+            "each": best.tolerance_each,
+            "all": best.tolerance_joint,
+            "worst_all": best.worst_tolerance_joint,
+        }
+        dimensions = () if best.schema is None else best.schema.dimensions
+        units = {d.name: half_range(d) * scales.get(d.name, 1.0) for d in dimensions}
+        found = {name: unit for name, unit in units.items() if np.isfinite(unit)}
+        return {name: {of: unit * ξ for of, ξ in kept.items()} for name, unit in found.items()}
 
     def unit(self, name: str) -> str:
         """What the schema says that a number is measured in; empty if it says nothing."""
-        schema = self.best.schema
-        return getattr(schema.dimensions[schema.index(name)], "unit", None) or ""
+        return getattr(self.best.schema[name], "unit", None) or ""
 
     @property
     def asked_in_units(self) -> dict[str, float]:
@@ -507,9 +479,7 @@ def rank(
 
     best = {candidate: setting.best_sampled(candidate) for candidate in setting.candidates()}
     if tolerance is None:
-        each = (
-            make_option(setting, candidate, m, None, probability, schema) for candidate, m in best.items()
-        )
+        each = (make_option(setting, *at_best, None, probability, schema) for at_best in best.items())
         first = min(each, key=lambda o: o.mse)
         tolerance = first.tolerance_joint if setting.jointly else first.tolerance_each
     mixed = setting.workload.numeric > 0 and any(candidate.method == "auto" for candidate in best)

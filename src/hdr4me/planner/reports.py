@@ -63,9 +63,6 @@ def between_knots(epsilon: float, knots: tuple[float, ...], f: Callable[[float],
     return f(low) ** (1 - share) * f(high) ** share
 
 
-# -- stand-ins ----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class MeanSquare(Coordinate):
     """A number of which only the mean square of a report over the population is known, and the worst case."""
@@ -81,7 +78,7 @@ class MeanSquare(Coordinate):
         return self.most(κ)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Indicator(Coordinate):
     """A category: the variance of its report for a user who does not have it, and for one who has."""
 
@@ -112,8 +109,6 @@ class StoredMoments(Coordinate):
 
 INFEASIBLE = MeanSquare(NEVER, lambda κ: NEVER)
 
-
-# -- numbers by themselves ----------------------------------------------------------------------------------------
 
 Designed = Literal["optimal", "optimal_mean"]
 _TABLES_UP_TO, _CURVES_UP_TO = 12.0, 32.0  # above, a plan uses the table; the curve is that of this budget
@@ -157,8 +152,6 @@ def _row(epsilon: float, name: Designed) -> Floats:
         np.exp(curve(math.log(first))) / (1.0 - shape * math.tanh(first / 2) ** 2) * (scale - shape)
     )
 
-
-# -- pairs of numbers ---------------------------------------------------------------------------------------------
 
 _PAIR_KNOTS = (1.0, 2.0, 4.0)  # where designs are used for a prior of one's own while the best m is searched
 _LEAST = 1e-12  # no variance is smaller: it may be lost to rounding if values lie on the levels
@@ -207,8 +200,6 @@ def _pair_curve(epsilon: float) -> Floats:
     return np.array([mean - _UNIFORM.mean_square] * 2 + [largest])
 
 
-# -- optional numbers ---------------------------------------------------------------------------------------------
-
 OPTIONAL_POINTS = np.linspace(0.0, 1.0, 17)
 _LEVELS = np.concatenate([-OPTIONAL_POINTS[:0:-1], OPTIONAL_POINTS])
 
@@ -238,9 +229,6 @@ def quick_optional(epsilon: float) -> StoredMoments:
     both = np.append(scale * ((1 - share) * angles[0] + share * angles[1]), 0.0)
     rows = [[*(sign * each[-2:0:-1]), *each] for each, sign in ((value, 1.0), (both, -1.0), (present, 1.0))]
     return StoredMoments(_LEVELS, np.array(rows))
-
-
-# -- the report of one answer -------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=8192)
@@ -301,11 +289,6 @@ def entry_variances(method: str, base: str, epsilon: float, size: int) -> tuple[
         return v, v
     found = oracle(categorical_choice(epsilon, size) if method == "auto" else method, epsilon, size)
     return found.absent, found.present
-
-
-@lru_cache(maxsize=8192)
-def category_report(method: str, base: str, epsilon: float, size: int) -> Coordinate:
-    return Indicator(*entry_variances(method, base, epsilon, size))
 
 
 @lru_cache(maxsize=8192)

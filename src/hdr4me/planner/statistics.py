@@ -199,11 +199,8 @@ def foretell(option: Option, statistic: str, p: tuple[float, ...] = _QUANTILES) 
     if statistic not in STATISTICS:
         raise InvalidInput.of("statistic", statistic, f"one of mean, {', '.join(STATISTICS)}")
     if not groups:
-        raise InvalidInput.of(
-            "statistic",
-            statistic,
-            "'mean' unless the schema has numbers that everybody has",
-        )
+        words = "'mean': other statistics need a number that is not optional"
+        raise InvalidInput.of("statistic", statistic, words)
     if option.base in (BLOCKS, PAIR):  # signs determine a mean and no more; of pairs only means are predicted
         return math.inf
     counts = np.array([group.count for group in groups], float)

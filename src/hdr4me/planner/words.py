@@ -43,6 +43,7 @@ def summary(plan: Plan) -> str:
     guess, ratio, beats = *_guess(option), option.beats_baseline
     answers = number(option.reports_per_dimension)
     answers += " answer" if answers == "1" else " answers"
+    kept = ", ".join(f"{name} ±{number(error)}" for name, error in list(option.errors.items())[:4])
     warning = (
         f"NOT WORTH ASKING AS IT IS: answering {guess} without asking anybody would score BETTER, {ratio}. "
     )
@@ -51,7 +52,7 @@ def summary(plan: Plan) -> str:
         plan.shortfall,
         _asked(plan),
         "" if plan.asked_own else _units(plan),
-        _errors(option),
+        f"standard errors: {kept}" if kept else "",
         _present(option),
         _sent(plan),
         f"{guess} would score {ratio}" if beats else "",
@@ -61,22 +62,11 @@ def summary(plan: Plan) -> str:
     return ("" if beats else warning) + "; ".join(part for part in parts if part) + "."
 
 
-_ERRORS = {
-    "distribution": "the distribution will be off by {} (Wasserstein-1 distance)",
-    "quantile": "a quantile will be off by {}",
-    "variance": "a variance will be off by {}",
-    "sd": "a standard deviation will be off by {}",
-    "covariance": "a covariance will be off by {}",
-    "mean_by": "a mean in one of the groups, all of one size, will be off by {}",
-}
-
-
 def _of_statistic(plan: Plan) -> str:
-    error = _ERRORS[plan.statistic].format(f"{number(plan.statistic_errors[0])} on the scale [-1, 1]")
-    shapes = plan.statistic in ("distribution", "quantile") and plan.setting.prior_name == "uniform"
-    average = ", averaged over three shapes of values" if shapes else ""
+    names = {"sd": "standard deviation", "mean_by": "mean in one of the groups"}
+    error = f"a {names.get(plan.statistic, plan.statistic)} will be off by {number(plan.statistic_errors[0])}"
     means = f"its means will be within {_plus_minus(plan.best.tolerance_each)} each"
-    return f"{_opening(plan)}{error}{average}; {_sent(plan)}; {means}."
+    return f"{_opening(plan)}{error} on the scale [-1, 1]; {_sent(plan)}; {means}."
 
 
 def _guess(option: Option) -> tuple[str, str]:
@@ -108,11 +98,8 @@ def _sent(plan: Plan) -> str:
     if questions != option.n_dims:
         words = f"each user answers {option.n_sampled:,} of {questions:,} questions, numbers in pairs"
         if option.mechanism == PAIR and alone is not None:
-            gain = number(alone.mse / option.mse)
-            words += (
-                f", because two numbers asked together under the whole budget have {gain} times less error than one "
-                f"at a time by {alone.mechanism}"
-            )
+            gain = f"{number(alone.mse / option.mse)} times less error"
+            words += f", because two numbers asked together under the whole budget have {gain} than {alone.mechanism}"
         return words
     by = f"{BLOCKS} blocks (signs, asked together)"
     if option.mechanism != BLOCKS:
@@ -123,19 +110,13 @@ def _sent(plan: Plan) -> str:
     return f"each user sends {option.n_sampled:,} of {counted(option.n_dims, 'value')} by {by}"
 
 
-def _errors(option: Option) -> str:
-    """The predicted errors of selections, vectors and what is optional."""
-    kept = ", ".join(f"{name} ±{number(error)}" for name, error in list(option.errors.items())[:4])
-    return f"standard errors: {kept}" if kept else ""
-
-
 def _present(option: Option) -> str:
     """How many users are assumed to have an optional value."""
     groups = [group for group in option.workload.groups if group.optional]
     if not groups:
         return ""
-    shares = sorted(group.expected_present for group in groups)
-    taken = " to ".join(dict.fromkeys((percent(shares[0]), percent(shares[-1]))))
+    shares = [group.expected_present for group in groups]
+    taken = " to ".join(dict.fromkeys((percent(min(shares)), percent(max(shares)))))
     given = [group.present is not None for group in groups]
     how = "as given" if all(given) else "in part assumed" if any(given) else "assumed"
     return f"{taken} of the users have an optional value ({how})"

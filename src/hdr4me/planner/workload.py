@@ -120,15 +120,12 @@ class Workload:
         count = Counter(dimensions)
         order = sorted(count, key=lambda group: group.shape)
         at = {group: k for k, group in enumerate(order)}
-        return cls(
-            tuple(replace(group, count=count[group]) for group in order), tuple(at[x] for x in dimensions)
-        )
+        groups = tuple(replace(group, count=count[group]) for group in order)
+        return cls(groups, tuple(at[x] for x in dimensions))
 
     @classmethod
     def of_size(cls, n_dims: int, n_categories: int | None = None, prior: Prior = UNIFORM) -> Workload:
         """So many dimensions alike: numbers, or categories of one size."""
-        if type(n_dims) is not int or n_dims < 1:
-            raise InvalidInput.of("n_dims", n_dims, "a positive integer")
         if n_categories is None:
             return cls((Group(n_dims, prior=prior),))
         if type(n_categories) is not int or n_categories < 2:
@@ -251,7 +248,7 @@ def zipf_squares(size: int) -> float:
 
 
 def baseline(workload: Workload) -> Baseline:
-    """The baselines per coordinate: means are uniform on [−1, 1] or in the ball, shares on [0, 1], categories Zipf's."""
+    """The baselines per coordinate: means are uniform on [−1, 1] or the ball, shares on [0, 1], categories Zipf's."""
     zeros = even = 0.0
     for group in workload.groups:
         less, square = 0.0, _SPREAD
