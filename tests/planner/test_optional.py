@@ -121,7 +121,7 @@ def test_what_cannot_be_told() -> None:
     for given in wrong:
         with pytest.raises(InvalidInput, match=r"prior = \{'pay': .*a share above 0 and up to 1"):
             hd.plan(schema=hd.Schema([PAY]), n_users=1000, epsilon=1.0, prior={"pay": given})
-    with pytest.raises(InvalidInput, match="values = 'pay' is not allowed: at least one value"):
+    with pytest.raises(InvalidInput, match="values = 'pay' is not allowed: at least one number"):
         hd.plan(schema=hd.Schema([PAY]), n_users=1000, epsilon=1.0, values={"pay": [None, None]})
     with pytest.raises(InvalidInput, match=r"values = \[nan\] is not allowed: finite values"):
         hd.plan(schema=hd.Schema([AGE]), n_users=1000, epsilon=1.0, values={"age": [1.0, np.nan]})

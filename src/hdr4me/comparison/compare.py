@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,16 +42,14 @@ if TYPE_CHECKING:
 _STATISTICS = ("mean", "median", "variance")  # of numbers; others are compared by shares and means
 _NUMERIC = ("optimal", "piecewise", "hybrid", "duchi", "laplace")
 _TOGETHER = {PAIR: PAIRS_FROM, BLOCKS: BLOCKS_FROM}  # the ε from which they are compared unless asked for
-COLUMNS = "ε|mechanism|foretold MSE|simulated MSE|±|re-calibrated MSE|95 % intervals cover".split("|")
+_ERRORS = ("foretold MSE", "simulated MSE", "±", "re-calibrated MSE")
+COLUMNS = ("ε", "mechanism", *_ERRORS, "95 % intervals cover")
 _COLOURS = ("#0b6e99", "#d1495b", "#2e7d4f", "#b7791f", "#6b4c9a", "#55606b", "#c2577e", "#3d8b8b")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Dimensions that are alike: what is compared unless something is asked for, and what else may be asked for.
-
-    `option` is the option of a survey that chooses the mechanism; of `numbers` other statistics may be asked too.
-    """
+    """The mechanisms compared by default and on request; `option` is the survey's parameter that chooses one."""
 
     name: str
     usual: tuple[str, ...]
@@ -339,9 +338,8 @@ def compare(
     rows: list[Row] = []
     parts, unserved = _parts(known, mechanisms)
     notes += unserved
-    for part, budget, name in (
-        (x, budget, name) for x in parts for budget in budgets for name in x.mechanisms
-    ):
+    runs = [(part, *run) for part in parts for run in product(budgets, part.mechanisms)]
+    for part, budget, name in runs:
         against = part.reason_against(name, budget, n_sampled, statistic)
         if against is not None:
             notes += [against] if against else []
@@ -363,9 +361,8 @@ def compare(
         rows += [row for row in found if row.told > 0]
     if not rows:
         raise InvalidInput("nothing could be compared: " + "; ".join(notes))
-    return Comparison(
-        tuple(rows), table.num_rows, n_sampled, repeats, seed, tuple(dict.fromkeys(notes)), account
-    )
+    said = tuple(dict.fromkeys(notes))
+    return Comparison(tuple(rows), table.num_rows, n_sampled, repeats, seed, said, account)
 
 
 def _budgets(epsilon: Any) -> list[float]:

@@ -39,6 +39,8 @@ def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, Account]:
             counts[j] += (batch.num_rows, *column.counts())
             if dimension.name in parts:
                 parts[dimension.name].append(column.values())
+    if not counts[0, 0]:
+        raise InvalidInput("0 rows: at least 10 are needed")
     account = Account(schema, counts)
     if unusable := account.unusable():
         raise refusal(unusable, "remove the dimension from the schema")

@@ -56,10 +56,7 @@ class Row:
 
 
 def population_of(dimension: Dimension, table: pa.Table) -> Population:
-    """The values of each coordinate, a row for each, and the shares of the users with them.
-
-    Numbers are on [−1, 1], vectors have norm 1 at most, missing values are NaN, and a category is 0 or 1.
-    """
+    """The values of each coordinate on [−1, 1], a category being 0 or 1, and the shares of the users with them."""
     n = table.num_rows
     if dimension.categories:
         flat: Any = table.column(dimension.name).combine_chunks()
@@ -116,11 +113,8 @@ def predicted(survey: Survey, table: pa.Table, statistic: str) -> Prediction | N
 def served(survey: Survey, statistic: str) -> bool:
     """Whether the survey's channels can estimate a statistic."""
     rule = STATISTICS[_ASKED.get(statistic, (statistic, {}))[0]]
-    return all(
-        rule.serves(survey.schema.dimensions[j], question.channel)
-        for question in survey.questions
-        for j in question.dimensions
-    )
+    asked = ((survey.schema.dimensions[j], x.channel) for x in survey.questions for j in x.dimensions)
+    return all(rule.serves(dimension, channel) for dimension, channel in asked)
 
 
 def _scaled(schema: Schema, statistic: str) -> tuple[str, Callable[[Floats], Floats]]:
@@ -162,10 +156,12 @@ def measured(
         before, after, covered, answered = np.array(errors).T
         prediction = predicted(survey, table, statistic)
         foretold = None if prediction is None else prediction.mse
-        again_errors = _mean_and_error(after) if statistic in again else (None, None)
+        better_errors: tuple[float | None, float | None] = None, None
+        if statistic in again:
+            better_errors = _mean_and_error(after)
         what = kind, statistic, _scaled(survey.schema, statistic)[0], survey.epsilon, name, foretold
         shares = _mean_and_error(covered)[0], float(answered.mean())
-        rows.append(Row(*what, *_mean_and_error(before), *again_errors, *shares))
+        rows.append(Row(*what, *_mean_and_error(before), *better_errors, *shares))
     return rows
 
 

@@ -79,9 +79,7 @@ def workload_of(
 
 def _with_names(schema: Any, prior: Any, values: Any, scales: Mapping[str, float]) -> Workload:
     if values is not None and not isinstance(values, Mapping):
-        raise InvalidInput.of(
-            "values", type(values).__name__, "with a schema, a mapping from dimension to values"
-        )
+        raise InvalidInput.of("values", type(values).__name__, "a mapping from dimension to values")
     known: Mapping[str, Any] = values if values is not None else prior if isinstance(prior, Mapping) else {}
     common = UNIFORM if prior is None or isinstance(prior, Mapping) else as_prior(prior)
     names = [dimension.name for dimension in schema.dimensions]
@@ -128,9 +126,7 @@ def _group(dimension: Any, own: Any, common: Prior) -> Group:
 
 def _without_names(n_dims: int, n_categories: int | None, prior: Any, values: Any) -> Workload:
     if isinstance(prior, Mapping) or isinstance(values, Mapping):
-        raise InvalidInput(
-            "a tally, prior or values by name needs a schema: its dimensions have names and units"
-        )
+        raise InvalidInput("a prior by name needs a schema: its dimensions have names and units")
     if n_categories is not None and not (prior in (None, "uniform") and values is None):
         raise InvalidInput("prior and values are not allowed with n_categories: use a schema to name them")
     if values is None:
@@ -164,8 +160,7 @@ def _without_gaps(dimension: Any, given: Any, kind: str) -> tuple[Any, float | N
     else:
         there = [x for x in map(as_number, listed) if not np.isnan(x)]
     if not there and (listed or kind == "number"):
-        what = "vector" if kind == "vector" else "value"
-        raise InvalidInput.of("prior", dimension.name, f"at least one {what} that is not missing")
+        raise InvalidInput.of("prior", dimension.name, f"at least one {kind} that is not missing")
     return there, len(there) / max(len(listed), 1)
 
 
@@ -174,9 +169,7 @@ def _given_share(dimension: Any, given: Mapping[str, Any], kind: str) -> float |
     share = given.get("present")
     number = isinstance(share, int | float) and not isinstance(share, bool) and 0 < share <= 1
     if not set(given) <= {"present", "values"} or not (share is None or number):
-        words = (
-            f"of an optional {kind} {{'present': a share above 0 and up to 1, 'values': what is expected}}"
-        )
+        words = f"of an optional {kind} {{'present': a share above 0 and up to 1, 'values': a prior}}"
         raise InvalidInput.of("prior", {dimension.name: given}, words)
     return None if share is None else float(share)
 

@@ -46,6 +46,7 @@ from hdr4me.planner.workload import Group, Workload
 from hdr4me.survey.question import split_budget
 
 Floats = NDArray[np.float64]
+Reports = Iterator[tuple[int, int, Coordinate]]
 
 # numbers asked two by two, and as signs in blocks; both under the whole ε
 PAIR, BLOCKS = "pair", "agreement"
@@ -90,9 +91,7 @@ class _Alone:
         """Whether a survey can ask this."""
         return not workload.optional or split_budget(epsilon, m) >= JOINT_FROM
 
-    def reports(
-        self, workload: Workload, name: str, budget: float, m: int, effort: Effort
-    ) -> Iterator[tuple[int, int, Coordinate]]:
+    def reports(self, workload: Workload, name: str, budget: float, m: int, effort: Effort) -> Reports:
         """For numbers that are alike: their group, how many they are, and what is reported about each."""
         for k, group in enumerate(workload.groups):
             if group.is_number:
@@ -116,9 +115,7 @@ class _Pairs(_Alone):
     def possible(self, workload: Workload, epsilon: float, m: int) -> bool:
         return split_budget(epsilon, m) >= JOINT_FROM
 
-    def reports(
-        self, workload: Workload, name: str, budget: float, m: int, effort: Effort
-    ) -> Iterator[tuple[int, int, Coordinate]]:
+    def reports(self, workload: Workload, name: str, budget: float, m: int, effort: Effort) -> Reports:
         for pair, count in workload.pairs.items():
             own = workload.groups[pair[0]].prior, workload.groups[pair[1]].prior
             for place, k in enumerate(pair):
@@ -159,9 +156,7 @@ class _Blocks(_Alone):
         d = workload.n_dims
         return 2 <= m <= min(d, MAX_SIZE) and d // self.n_questions(workload, m) >= 2
 
-    def reports(
-        self, workload: Workload, name: str, budget: float, m: int, effort: Effort
-    ) -> Iterator[tuple[int, int, Coordinate]]:
+    def reports(self, workload: Workload, name: str, budget: float, m: int, effort: Effort) -> Reports:
         """A decoded sign has the mean square 1/c², whatever the value; blocks differ by one in size at most."""
         possible = self.possible(workload, budget, m)
         report = _signs(budget, workload.n_dims, m) if possible else INFEASIBLE
@@ -233,9 +228,8 @@ class Classes:
         """The law of the errors at one m, over the tolerances; `bounded` uses the largest error of small samples."""
         sds, reports = self.sds[line], self.reports[line]
         largest = self.farthest(self.sampled[line]) if bounded and reports.few else None
-        return Prediction(
-            np.zeros_like(sds), sds**2, self.counts.astype(np.int64), reports=reports, largest=largest
-        )
+        zeros, counts = np.zeros_like(sds), self.counts.astype(np.int64)
+        return Prediction(zeros, sds**2, counts, reports=reports, largest=largest)
 
 
 def classes(
@@ -274,9 +268,7 @@ def classes(
     return Classes(sampled, variances, counts[0], scales, wider, group_of, tuple(reports), reach)
 
 
-def _reports(
-    workload: Workload, name: str, method: str, budget: float, m: int, effort: Effort
-) -> Iterator[tuple[int, int, Coordinate]]:
+def _reports(workload: Workload, name: str, method: str, budget: float, m: int, effort: Effort) -> Reports:
     """For dimensions that are alike: their group, how many they are, and what is reported about each coordinate."""
     if workload.numeric:
         yield from arrangement(name).reports(workload, name, budget, m, effort)

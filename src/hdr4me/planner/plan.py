@@ -53,9 +53,7 @@ def best_draw(errors: ArrayLike, importance: ArrayLike | None = None) -> Draw:
     s = np.asarray(errors, dtype=np.float64)
     w = np.ones_like(s) if importance is None else np.asarray(importance, dtype=np.float64)
     if s.ndim != 1 or w.shape != s.shape or not ((s > 0) & (w > 0) & np.isfinite(s * w)).all():
-        raise InvalidInput.of(
-            "importance", importance, f"one finite number > 0 for each of {s.size} questions"
-        )
+        raise InvalidInput.of("importance", importance, f"one positive number for each of {s.size} questions")
     root = np.sqrt(w * s)
     return Draw(root / root.sum(), float(s.size * np.sum(w * s) / root.sum() ** 2))
 
@@ -351,9 +349,7 @@ class Plan(Sequence[Option]):
         if self.asked is None or self.solved:
             return True
         p = self.best.probability
-        if self.kept >= p or self.best.few:
-            return self.kept >= p
-        return bool(self.setting.success(self.asked) >= math.log(p))
+        return self.kept >= p or (not self.best.few and self.setting.success(self.asked) >= math.log(p))
 
     @property
     def shortfall(self) -> str:
@@ -381,8 +377,8 @@ class Plan(Sequence[Option]):
         words = f"{counted(setting.n_users, 'user')} and ε = {setting.epsilon:g}"
         message = not_reachable(nearest, tolerance, probability, words)
         users, budget = (solve(setting, what, tolerance, probability) for what in ("n_users", "epsilon"))
-        ways = [counted(users.n_users, "user")] if users is not None else []
-        ways += [f"ε = {budget.epsilon:g}"] if budget is not None else []
+        ways = [counted(users.n_users, "user")] if users else []
+        ways += [f"ε = {budget.epsilon:g}"] if budget else []
         return NotReachable(message + (f"; it takes {' or '.join(ways)}" if ways else ""), nearest)
 
     def error_of(self, option: Option) -> float:
@@ -426,11 +422,8 @@ class Plan(Sequence[Option]):
     def own_units(self) -> dict[str, dict[str, float]]:
         """For each dimension of the schema, in its own units, what the best option keeps alone and with all others."""
         best, scales = self.best, self.setting.scales
-        kept = {
-            "each": best.tolerance_each,
-            "all": best.tolerance_joint,
-            "worst_all": best.worst_tolerance_joint,
-        }
+        tolerances = best.tolerance_each, best.tolerance_joint, best.worst_tolerance_joint
+        kept = dict(zip(("each", "all", "worst_all"), tolerances, strict=True))
         dimensions = () if best.schema is None else best.schema.dimensions
         units = {d.name: half_range(d) * scales.get(d.name, 1.0) for d in dimensions}
         found = {name: unit for name, unit in units.items() if np.isfinite(unit)}
@@ -472,11 +465,7 @@ class Plan(Sequence[Option]):
 def rank(
     setting: Setting, tolerance: float | None, probability: float, schema: Any, solved: str, rank_by: str
 ) -> Plan:
-    """Each candidate at its best m, at the m beside it, at 1 and at d, in order.
-
-    Without a tolerance the best option's own is used for all, so that their probabilities can be compared.
-    """
-
+    """Each candidate at its best m, beside it, at 1 and at d, in order; without a tolerance, for the best option's."""
     best = {candidate: setting.best_sampled(candidate) for candidate in setting.candidates()}
     if tolerance is None:
         each = (make_option(setting, *at_best, None, probability, schema) for at_best in best.items())
@@ -485,7 +474,7 @@ def rank(
     mixed = setting.workload.numeric > 0 and any(candidate.method == "auto" for candidate in best)
     options = []
     for candidate, at in best.items():
-        most = setting.n_questions(candidate.mechanism)
+        most = arrangement(candidate.mechanism).n_questions(setting.workload)
         beside = sorted({1, max(1, at - 1), at, min(most, at + 1), most})
         for m in [at] if mixed and candidate.method != "auto" else beside:
             if setting.deployable(candidate, m):

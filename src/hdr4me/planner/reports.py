@@ -148,9 +148,8 @@ def _row(epsilon: float, name: Designed) -> Floats:
     scale, shape = 1.0 / math.tanh(ε / 2) ** 2, np.append(POINTS**2, 1.0 / 3.0)
     if ε > first:
         return np.asarray(np.exp(curve(math.log(ε))) * scale)
-    return np.asarray(
-        np.exp(curve(math.log(first))) / (1.0 - shape * math.tanh(first / 2) ** 2) * (scale - shape)
-    )
+    ratio = np.exp(curve(math.log(first))) / (1.0 - shape * math.tanh(first / 2) ** 2)
+    return np.asarray(ratio * (scale - shape))
 
 
 _PAIR_KNOTS = (1.0, 2.0, 4.0)  # where designs are used for a prior of one's own while the best m is searched
@@ -160,10 +159,9 @@ _UNIFORM = as_prior("uniform")
 
 @lru_cache(maxsize=4096)
 def pair_moments(epsilon: float, laws: Laws, own: Laws, *, exact: bool) -> Floats:
-    """V̄ of the two numbers of a pair over their own priors, and the largest E y² of any pair of values.
+    """V̄ of the two numbers of a pair over their own priors, and the largest E y², by a table designed for `laws`.
 
-    The last bounds V + κS² for every population. The table is designed for `laws`, at this very budget if `exact` and
-    it is not stored. Otherwise, for priors of one's own, the ratio to the stored curve is computed at a few budgets.
+    Unless `exact`, the ratio of other priors to the stored curve is computed at a few budgets only.
     """
     budget = min(epsilon, JOINT_UP_TO)
     even = all(prior.uniform for prior in (*laws, *own))
@@ -233,10 +231,7 @@ def quick_optional(epsilon: float) -> StoredMoments:
 
 @lru_cache(maxsize=8192)
 def _deployed(name: str, epsilon: float, *, table: bool = True) -> Any:
-    """The law of one report under ε: something with `variance(t)` on [−1, 1].
-
-    Up to some budget an exact table's variance is the law's to 0.5 %, and the law is asked (`Registered.table_from`).
-    """
+    """The law of one report under ε; below `Registered.table_from` it has the variance of its table to 0.5 %."""
     if name in _DESIGNED:
         if table and epsilon > _TABLES_UP_TO:
             return scaled_mechanism(name, epsilon=epsilon)
@@ -278,10 +273,7 @@ def number_report(name: str, epsilon: float, prior: Prior, effort: Effort, desig
 
 @lru_cache(maxsize=65536)
 def entry_variances(method: str, base: str, epsilon: float, size: int) -> tuple[float, float]:
-    """Var of a category's report where the user has not, and has, the category; "auto" is what a survey chooses.
-
-    Both are `NEVER` where there is no such channel for so many categories.
-    """
+    """The variances of a category's report of users without and with it; `NEVER` if there is no such channel."""
     if not categorical_fits(method, epsilon, size):
         return NEVER, NEVER
     if method == "histogram":

@@ -88,10 +88,6 @@ class Setting:
             return False
         return not candidate.method or self._fits(candidate.method, split_budget(self.epsilon, m))
 
-    def n_questions(self, mechanism: str) -> int:
-        """How many questions there are if this mechanism answers numbers: the most m that is tried."""
-        return arrangement(mechanism).n_questions(self.workload)
-
     def _is_tried(self, name: str) -> bool:
         """Whether a candidate is tried: pairs and blocks need several numbers and a budget, unless nothing else is."""
         least = {PAIR: self.pairs_from, BLOCKS: BLOCKS_FROM}.get(name, 0.0)
@@ -109,7 +105,9 @@ class Setting:
         """The candidate's variances over m."""
         name, method = candidate
         base = name if self.workload.numeric else ALONE
-        grid = tuple(sampled_grid(self.n_questions(base))) if sampled is None else sampled
+        grid = (
+            tuple(sampled_grid(arrangement(base).n_questions(self.workload))) if sampled is None else sampled
+        )
         worst = self.worst if worst is None else worst
         asked = self.workload, base, method, self.n_users, self.epsilon, grid
         return classes(*asked, worst=worst, effort=effort or self.effort)
@@ -125,18 +123,15 @@ class Setting:
         return int(between[int(np.argmin(self.classes(candidate, between).mse))])
 
     def success(self, tolerance: float) -> float:
-        """The largest log-probability, over candidates and m, of keeping within the tolerance.
-
-        The best m is about ε/2.5, at most eight under `MAX_EPSILON`: a coarse grid beyond 16 loses nothing.
-        """
-        best = -math.inf
+        """The largest log-probability, over candidates and m, of keeping within the tolerance."""
+        best = -math.inf  # the best m is about ε/2.5, at most eight: a coarse grid beyond 16 loses nothing
         candidates = self.candidates()
         if self.workload.numeric and any(method == "auto" for _, method in candidates):
             # "auto" answers categories at least as well as randomised response and unary encoding
             candidates = [candidate for candidate in candidates if candidate[1] == "auto"]
         for candidate in candidates:
-            grid = tuple(sampled_grid(self.n_questions(candidate.mechanism), dense=16, step=1.5))
-            made = self.classes(candidate, grid)
+            most = arrangement(candidate.mechanism).n_questions(self.workload)
+            made = self.classes(candidate, tuple(sampled_grid(most, dense=16, step=1.5)))
             within = log_probability_within(0.0, made.sds, tolerance)
             score = within @ made.counts if self.jointly else within.min(axis=1)
             k = int(score.argmax())

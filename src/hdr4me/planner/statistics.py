@@ -136,7 +136,7 @@ def _variance(option: Option, group: Group, p: tuple[float, ...]) -> float:
     return math.sqrt(max(total / _reports(option) - spread / option.n_users, 0.0))
 
 
-def _deviation(option: Option, group: Group, p: tuple[float, ...]) -> float:
+def _sd(option: Option, group: Group, p: tuple[float, ...]) -> float:
     return _variance(option, group, p) / (2 * math.sqrt(max(group.prior.variance, 1e-12)))
 
 
@@ -173,15 +173,13 @@ def _both(option: Option) -> float:
 
 
 _SHAPE = "none of these mechanisms estimates more than the mean: add square_wave, piecewise or optimal"
-_TOGETHER = (
-    "needs users who answer two questions: plan two dimensions, by other mechanisms than pair and agreement"
-)
+_TOGETHER = "needs users who answer two questions, by other mechanisms than pair and agreement"
 # Beside the mean: what predicts the error of a statistic, and why no option may estimate it.
 STATISTICS: dict[str, tuple[Callable[[Option, Group, tuple[float, ...]], float], str]] = {
     "distribution": (_distribution, _SHAPE),
     "quantile": (_quantile, _SHAPE),
     "variance": (_variance, _SHAPE),
-    "sd": (_deviation, _SHAPE),
+    "sd": (_sd, _SHAPE),
     "covariance": (_covariance, f"a covariance {_TOGETHER}"),
     "mean_by": (_mean_by, f"a mean by group {_TOGETHER}, a number and a category (use a schema)"),
 }
@@ -218,9 +216,5 @@ def by_statistic(plan: Plan, statistic: str, p: Any = None) -> Plan:
     if not possible:
         raise InvalidInput(STATISTICS[statistic][1])
     possible.sort(key=lambda pair: (pair[0], pair[1].n_sampled))
-    return replace(
-        plan,
-        options=tuple(option for _, option in possible),
-        statistic=statistic,
-        statistic_errors=tuple(error for error, _ in possible),
-    )
+    errors, options = zip(*possible, strict=True)
+    return replace(plan, options=options, statistic=statistic, statistic_errors=errors)

@@ -12,27 +12,19 @@ if TYPE_CHECKING:
     from hdr4me.planner.plan import Option, Plan
 
 _USELESS = 1.0  # a tolerance of half the range or more says nothing about a mean
-_NO_MEAN = (
-    "the share of users who have an optional value is less than three of its standard errors, so that no mean among "
-    "them is estimated"
-)
+_NO_MEAN = "the share of users who have an optional value is less than three of its standard errors"
 
 
 def number(x: float) -> str:
     """Two significant digits and no exponent."""
-    if not math.isfinite(x):
-        return "∞"
-    text = f"{float(f'{x:.2g}'):.10f}"
-    return text.rstrip("0").rstrip(".")
+    return f"{float(f'{x:.2g}'):.10f}".rstrip("0").rstrip(".") if math.isfinite(x) else "∞"
 
 
 def percent(p: float) -> str:
     """A probability as a percentage that never rounds to certainty."""
-    if p > 0.999 and p < 1:
+    if 0.999 < p < 1:
         return "over 99.9 %"
-    if 0 < p < 0.001:
-        return "under 0.1 %"
-    return f"{100 * p:.3g} %"
+    return "under 0.1 %" if 0 < p < 0.001 else f"{100 * p:.3g} %"
 
 
 def summary(plan: Plan) -> str:
@@ -44,9 +36,7 @@ def summary(plan: Plan) -> str:
     answers = number(option.reports_per_dimension)
     answers += " answer" if answers == "1" else " answers"
     kept = ", ".join(f"{name} ±{number(error)}" for name, error in list(option.errors.items())[:4])
-    warning = (
-        f"NOT WORTH ASKING AS IT IS: answering {guess} without asking anybody would score BETTER, {ratio}. "
-    )
+    better = f"answering {guess} without asking anybody would score BETTER, {ratio}. "
     parts = [
         _opening(plan) + (_promise_own(plan) if plan.asked_own else _promise(option)),
         plan.shortfall,
@@ -59,7 +49,11 @@ def summary(plan: Plan) -> str:
         f"with {answers} for each dimension bounds replace the normal law" if option.few else "",
         f"re-calibration is {option.recalibration.verdict}",
     ]
-    return ("" if beats else warning) + "; ".join(part for part in parts if part) + "."
+    return (
+        ("" if beats else f"NOT WORTH ASKING AS IT IS: {better}")
+        + "; ".join(part for part in parts if part)
+        + "."
+    )
 
 
 def _of_statistic(plan: Plan) -> str:
