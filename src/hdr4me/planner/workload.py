@@ -224,11 +224,12 @@ class Workload:
 
 def size_of(dimension: Any) -> Shape:
     """How many categories a dimension has, how many may be chosen at once, a vector's length, 1 if it is optional."""
-    if not dimension.statistics:
+    own = getattr(dimension, "at_most", 0), getattr(dimension, "length", 0)
+    shape = len(dimension.categories), *own, int(dimension.has_gaps)
+    if not any(shape) and not dimension.is_number:
         words = f"a dimension that reads as {dimension.reads!r} cannot be planned or compared"
         raise InvalidInput.of("schema", dimension.name, words)
-    own = getattr(dimension, "at_most", 0), getattr(dimension, "length", 0)
-    return len(dimension.categories), *own, int(dimension.has_gaps)
+    return shape
 
 
 class Baseline(NamedTuple):
