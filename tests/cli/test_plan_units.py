@@ -30,9 +30,9 @@ def test_a_unit_that_the_schema_gives_is_read_and_shown(run: Any, question: tupl
 def test_another_unit_is_refused(run: Any, question: tuple[object, ...]) -> None:
     refused = run(*question, "--tolerance", "delay=5 hours")
     assert refused.code != 0
-    assert "'delay' is measured in 'min': write delay=5" in " ".join(refused.err.split())
+    assert "a positive number in the dimension's own units ('min')" in " ".join(refused.err.split())
     refused = run(*question, "--tolerance", "distance=5 miles")
-    assert "'distance' is without a unit in the schema" in " ".join(refused.err.split())
+    assert "own units, which have no name in the schema" in " ".join(refused.err.split())
 
 
 def test_a_plain_tolerance_is_told_in_own_units(run: Any, question: tuple[object, ...]) -> None:
@@ -46,9 +46,12 @@ def test_a_tally_is_a_prior(run: Any, tmp_path: Path) -> None:
     tally.counts[:] = [900, 50, 50]
     tally.n_reports = 1000
     tally.save(tmp_path / "pilot.tally")
-    shown = run("plan", "--users", 1000, "--epsilon", 1, "--prior", tmp_path / "pilot.tally")
+    asked = ("plan", "--users", 1000, "--epsilon", 1, "--prior", tmp_path / "pilot.tally")
+    shown = run(*asked)
     assert shown.code == 0
-    assert "with the frequencies given" in shown.out
+    assert "would score" in shown.out
+    assert "like Zipf's" not in shown.out  # the baseline has the frequencies of the tally
+    assert run(*asked, "--json").json["prior"] == "given"
 
 
 def test_every_kind_of_question_from_a_schema_to_a_survey(run: Any, tmp_path: Path) -> None:

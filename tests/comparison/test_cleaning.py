@@ -95,7 +95,7 @@ def test_what_can_be_compared_is_and_the_rest_is_named(tmp_path: Path) -> None:
     told = CliRunner().invoke(app, command, catch_exceptions=False)
     assert told.exit_code == 0
     shown = " ".join(told.output.split())
-    named = "no mechanism for {} is among duchi, grr; {} serves them"
+    named = "no mechanism for {} is among duchi, grr; add {}"
     assert f"note: 'langs' is left out: {named.format('selections', 'privset')}" in shown
     assert f"note: 'where' is left out: {named.format('vectors', 'codebook')}" in shown
     assert f"note: 'pay' is left out: {named.format('optional numbers', 'optional')}" in shown
@@ -105,7 +105,9 @@ def test_what_can_be_compared_is_and_the_rest_is_named(tmp_path: Path) -> None:
 
 def test_if_nothing_is_left_the_columns_are_named(tmp_path: Path) -> None:
     command = _files(tmp_path, OTHERS, ["langs,where,pay", *["a|b,0.1|0.2,3"] * 20])
-    with pytest.raises(InvalidInput, match=r"none of the mech.*'pay' is.*'where' is.*'langs' is left out"):
+    with pytest.raises(
+        InvalidInput, match=r"nothing could be compared.*'pay' is.*'where' is.*'langs' is left out"
+    ):
         CliRunner().invoke(app, command, catch_exceptions=False)
 
 
@@ -182,6 +184,6 @@ def test_lists_and_gaps_are_those_that_a_client_sends() -> None:
 def test_columns_that_no_chosen_mechanism_serves_are_named() -> None:
     table = pa.table({"x": np.linspace(0, 1, 20), "c": ["a", "b"] * 10})
     found = compare(table, **{**QUICK, "mechanisms": ["grr"]})
-    assert found.notes == ("'x' is left out: no mechanism for numbers is among grr",)
+    assert found.notes == ("'x' is left out: no mechanism for numbers is among grr; add optimal",)
     with pytest.raises(InvalidInput, match="serves a column of these data: 'x' is left out"):
         compare(table.select(["x"]), **{**QUICK, "mechanisms": ["grr"]})

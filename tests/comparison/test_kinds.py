@@ -213,8 +213,8 @@ def test_what_too_few_reports_tell_is_left_out() -> None:
     found = compare(table, schema=schema, epsilon=0.1, repeats=1)
     assert [row.statistic for row in found.rows] == ["share"]
     assert found.notes == (
-        "the mean of optional numbers by optional at epsilon = 0.1: 100 % of the answers are left out, because too few "
-        "reports tell them",
+        "the mean of optional numbers by optional at epsilon = 0.1: 100 % of the answers are left out: too few "
+        "reports",
     )
     assert found.rows[0].told == 1.0
 

@@ -234,7 +234,7 @@ def test_a_previous_collections_counts_are_a_prior() -> None:
 @pytest.mark.parametrize(
     ("question", "match"),
     [
-        ({"n_dims": 2, "prior": {"delay": "uniform"}}, "need a schema"),
+        ({"n_dims": 2, "prior": {"delay": "uniform"}}, "needs a schema"),
         ({"n_dims": 2, "values": [0.1], "prior": "uniform"}, "give one"),
         ({"n_dims": 2, "values": np.zeros((5, 3))}, "one column for each"),
         ({"n_dims": 2, "n_categories": 3, "values": [0.1]}, "n_categories"),

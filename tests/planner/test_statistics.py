@@ -130,7 +130,7 @@ def test_the_ranking_is_by_the_statistic_that_was_asked():
         ({"statistic": "quantile", "p": [0.0]}, "p = .* is not allowed"),
         ({"statistic": "mean", "p": [0.5]}, "p = .* is not allowed"),
         ({"statistic": "quantile", "tolerance": 0.1}, "both concern means"),
-        ({"statistic": "variance", "n_categories": 3}, "categories have frequencies only"),
+        ({"statistic": "variance", "n_categories": 3}, "need a number that is not optional"),
     ],
 )
 def test_what_cannot_be_ranked_says_why(options, words):

@@ -1,4 +1,4 @@
-"""Comparison: which mechanism, which ε, on these data; for public or synthetic data, for it reads true values."""
+"""Comparison of mechanisms and budgets on public or synthetic data: it uses true values."""
 
 from __future__ import annotations
 

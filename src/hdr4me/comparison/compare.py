@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,19 +42,14 @@ if TYPE_CHECKING:
 _STATISTICS = ("mean", "median", "variance")  # of numbers; others are compared by shares and means
 _NUMERIC = ("optimal", "piecewise", "hybrid", "duchi", "laplace")
 _TOGETHER = {PAIR: PAIRS_FROM, BLOCKS: BLOCKS_FROM}  # the ε from which they are compared unless asked for
-COLUMNS = (
-    *("ε", "mechanism", "foretold MSE", "simulated MSE", "±", "re-calibrated MSE"),
-    "95 % intervals cover",
-)
+_ERRORS = ("foretold MSE", "simulated MSE", "±", "re-calibrated MSE")
+COLUMNS = ("ε", "mechanism", *_ERRORS, "95 % intervals cover")
 _COLOURS = ("#0b6e99", "#d1495b", "#2e7d4f", "#b7791f", "#6b4c9a", "#55606b", "#c2577e", "#3d8b8b")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Dimensions that are alike: what is compared unless something is asked for, and what else may be asked for.
-
-    `option` is the option of a survey that chooses the mechanism; of `numbers` other statistics may be asked too.
-    """
+    """The mechanisms compared by default and on request; `option` is the survey's parameter that chooses one."""
 
     name: str
     usual: tuple[str, ...]
@@ -143,11 +139,8 @@ def _parts(schema: Schema, mechanisms: Sequence[str] | None) -> tuple[list[_Part
         if dimensions and chosen:
             parts.append(_Part(kind, Schema(dimensions), chosen, mechanisms is not None))
         elif dimensions:
-            add = f"; {kind.usual[0]} serves them" if len(kind.served_by) == 1 else ""
-            unserved.append(
-                f"{named(x.name for x in dimensions)} left out: no mechanism for {kind.name} is among "
-                f"{', '.join(mechanisms or ())}{add}"
-            )
+            words = f"no mechanism for {kind.name} is among {', '.join(mechanisms or ())}"
+            unserved.append(f"{named(x.name for x in dimensions)} left out: {words}; add {kind.usual[0]}")
     return parts, unserved
 
 
@@ -233,8 +226,7 @@ class Comparison:
         """One page with picture and table that needs no network."""
         lead = (
             f"{self.n_users:,} users, {self.n_sampled} question(s) in each report, {self.repeats} simulated "
-            f"collections for each line, seed {self.seed}. Each table says on which scale its errors are; those of "
-            "different tables are not to be compared. This page was made from true values."
+            f"collections for each line, seed {self.seed}. This page was made from true values."
         )
         return html.page("Mechanisms compared on these data", lead, self._repr_html_())
 
@@ -345,15 +337,9 @@ def compare(
         table = table.take(rng.integers(0, table.num_rows, n_users))
     rows: list[Row] = []
     parts, unserved = _parts(known, mechanisms)
-    if not parts:
-        raise InvalidInput(
-            f"none of the mechanisms serves a column of these data: {'; '.join([*unserved, *notes])}"
-        )
     notes += unserved
-
-    for part, budget, name in (
-        (x, budget, name) for x in parts for budget in budgets for name in x.mechanisms
-    ):
+    runs = [(part, *run) for part in parts for run in product(budgets, part.mechanisms)]
+    for part, budget, name in runs:
         against = part.reason_against(name, budget, n_sampled, statistic)
         if against is not None:
             notes += [against] if against else []
@@ -368,16 +354,15 @@ def compare(
         )
         notes += [
             f"the {row.statistic} of {row.kind} by {name} at epsilon = {budget:g}: {100 * (1 - row.told):.3g} % of the "
-            "answers are left out, because too few reports tell them"
+            "answers are left out: too few reports"
             for row in found
             if row.told < 1
         ]
         rows += [row for row in found if row.told > 0]
     if not rows:
         raise InvalidInput("nothing could be compared: " + "; ".join(notes))
-    return Comparison(
-        tuple(rows), table.num_rows, n_sampled, repeats, seed, tuple(dict.fromkeys(notes)), account
-    )
+    said = tuple(dict.fromkeys(notes))
+    return Comparison(tuple(rows), table.num_rows, n_sampled, repeats, seed, said, account)
 
 
 def _budgets(epsilon: Any) -> list[float]:

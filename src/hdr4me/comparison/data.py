@@ -18,33 +18,18 @@ from hdr4me.survey.columns import is_text
 
 _MOST_CATEGORIES = 1000  # a column of texts with more different ones is a name rather than a category
 _ROWS = 1 << 17
-_SIZE = (
-    1 << 20
-) + 1  # inputs of an imagined channel: a dimension that only knows positions gives parts of these
+_SIZE = 2**20 + 1  # inputs of an imagined channel, for dimensions that only know positions
 
 
 def named(names: Iterable[str]) -> str:
-    """The subject of a sentence, with its verb.
-
-    >>> named(["a"]), named("abcdefg")
-    ("'a' is", "'a', 'b', 'c', 'd', 'e' and 2 more are")
-    """
+    """The subject of a sentence, with its verb."""
     listed = list(names)
     more = f" and {len(listed) - 5:,} more" if len(listed) > 5 else ""
     return f"{', '.join(map(repr, listed[:5]))}{more} {'is' if len(listed) == 1 else 'are'}"
 
 
 def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, Account]:
-    """A column of clean values for each dimension that has a column, cleaned as on a device, and what was read.
-
-    >>> from hdr4me.survey import Categorical, Numeric
-    >>> schema = Schema([Numeric("age", 0, 120), Categorical("smoker", ["no", "yes"])])
-    >>> table, account = cleaned(pa.table({"age": ["31", "abc"], "smoker": ["yes", "alien"]}), schema)
-    >>> table.to_pylist()
-    [{'age': 31.0, 'smoker': 'yes'}, {'age': 60.0, 'smoker': 'no'}]
-    >>> [row["unknown"] for row in account.rows()]
-    [1, 1]
-    """
+    """A column of values for each dimension that has a column, cleaned as on a device, and the data-quality report."""
     counts = np.zeros((len(schema), 5), np.int64)
     parts: dict[str, list[Any]] = {name: [] for name in schema.columns}
     for batch in read_records(data, schema, _ROWS):
@@ -77,29 +62,20 @@ def public_table(
 
 def _own_schema(table: pa.Table, columns: list[str] | None) -> tuple[pa.Table, Schema, list[str]]:
     """The rows without gaps, the schema that the columns have, and what was left out."""
-    notes: list[str] = []
     missing = [name for name in columns or [] if name not in table.column_names]
     if missing:
         raise InvalidInput.of("columns", missing[0], f"one of {', '.join(table.column_names)}")
-    dimensions: list[Dimension] = []
-    for name in columns or table.column_names:
-        made = _dimension(name, table.column(name))
-        if isinstance(made, str):
-            notes.append(f"{name!r} is left out: {made}")
-        else:
-            dimensions.append(made)
+    made = {name: _dimension(name, table.column(name)) for name in columns or table.column_names}
+    notes = [f"{name!r} is left out: {why}" for name, why in made.items() if isinstance(why, str)]
+    dimensions = [dimension for dimension in made.values() if not isinstance(dimension, str)]
     if not dimensions:
-        raise InvalidInput(
-            "no column is left to compare: there must be a number that varies, a category with 2 to "
-            f"{_MOST_CATEGORIES} values, or lists" + "".join(f"; {note}" for note in notes)
-        )
+        raise InvalidInput("no column is left to compare: " + "; ".join(notes))
     schema = Schema(dimensions)
     chosen = table.select(list(schema.names))
     whole = chosen.drop_null()
     if whole.num_rows < chosen.num_rows:
-        notes.append(
-            f"{chosen.num_rows - whole.num_rows:,} of {chosen.num_rows:,} rows have gaps and are left out"
-        )
+        gaps = chosen.num_rows - whole.num_rows
+        notes.append(f"{gaps:,} of {chosen.num_rows:,} rows have gaps and are left out")
     if whole.num_rows < 10:
         raise InvalidInput(f"{whole.num_rows} rows without gaps: at least 10 are needed")
     return whole, schema, notes

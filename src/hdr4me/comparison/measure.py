@@ -32,9 +32,8 @@ LEVEL = 0.95  # of the intervals whose coverage is counted
 class Row:
     """One mechanism under one budget: mean squared errors over the rows of an answer, on the `scale` that it names.
 
-    `*_se` are standard errors over the repeated collections; `coverage` is the share of 95 % intervals with the truth.
-    `told` is the share of answers that there were: without a report there is none, and no mean of an optional number
-    where too few significantly have one. Errors and coverage are of the answers that there were.
+    `*_se` are standard errors over the repeated collections; `coverage` is the share of 95 % intervals with the truth,
+    `told` that of rows with an estimate, over which the errors are averaged.
     """
 
     kind: str
@@ -52,28 +51,12 @@ class Row:
 
     def cells(self) -> list[object]:
         """What a table shows."""
-        shown = (
-            self.epsilon,
-            self.mechanism,
-            self.foretold,
-            self.simulated,
-            self.simulated_se,
-            self.recalibrated,
-        )
-        return [*shown, f"{100 * self.coverage:.1f} %"]
+        errors = self.foretold, self.simulated, self.simulated_se, self.recalibrated
+        return [self.epsilon, self.mechanism, *errors, f"{100 * self.coverage:.1f} %"]
 
 
 def population_of(dimension: Dimension, table: pa.Table) -> Population:
-    """The values of each coordinate, a row for each, and the shares of the users with them.
-
-    Numbers are on [−1, 1], vectors on the scale on which the largest norm is 1; NaN where an optional one is missing;
-    a category is 0 or 1.
-
-    >>> from hdr4me.survey import Numeric
-    >>> found = population_of(Numeric("age", 0, 100, optional=True), pa.table({"age": [25.0, None, 100.0]}))
-    >>> found.values.tolist()
-    [[-0.5, nan, 1.0]]
-    """
+    """The values of each coordinate on [−1, 1], a category being 0 or 1, and the shares of the users with them."""
     n = table.num_rows
     if dimension.categories:
         flat: Any = table.column(dimension.name).combine_chunks()
@@ -104,11 +87,10 @@ def truth_of(schema: Schema, table: pa.Table, statistic: str) -> Floats:
     """What the answers should be, in the order of their rows; numbers on [−1, 1], vectors as shares of the norm."""
     found = []
     for population in (population_of(dimension, table) for dimension in schema):
+        there = ~np.isnan(population.values[0])
         if statistic in ("frequency", "chosen"):
             found.append(population.shares[:, 1])
-            continue
-        there = ~np.isnan(population.values[0])
-        if statistic == "share":
+        elif statistic == "share":
             found.append(np.array([there.mean()]))
         elif there.any():
             found.append(_RULES[statistic](population.values[:, there], axis=1))
@@ -118,10 +100,7 @@ def truth_of(schema: Schema, table: pa.Table, statistic: str) -> Floats:
 
 
 def predicted(survey: Survey, table: pa.Table, statistic: str) -> Prediction | None:
-    """The errors that a survey will have on given data; None where no formula is known.
-
-    The mean of numbers is on [−1, 1], that of a vector a share of the norm.
-    """
+    """The errors that a survey will have on given data; None where no formula is known."""
     if statistic not in ("mean", *_SHARES):
         return None
     populations = [population_of(dimension, table) for dimension in survey.schema]
@@ -134,11 +113,8 @@ def predicted(survey: Survey, table: pa.Table, statistic: str) -> Prediction | N
 def served(survey: Survey, statistic: str) -> bool:
     """Whether the survey's channels can estimate a statistic."""
     rule = STATISTICS[_ASKED.get(statistic, (statistic, {}))[0]]
-    return all(
-        rule.serves(survey.schema.dimensions[j], question.channel)
-        for question in survey.questions
-        for j in question.dimensions
-    )
+    asked = ((survey.schema.dimensions[j], x.channel) for x in survey.questions for j in x.dimensions)
+    return all(rule.serves(dimension, channel) for dimension, channel in asked)
 
 
 def _scaled(schema: Schema, statistic: str) -> tuple[str, Callable[[Floats], Floats]]:
@@ -179,24 +155,13 @@ def measured(
     for statistic, errors in found.items():
         before, after, covered, answered = np.array(errors).T
         prediction = predicted(survey, table, statistic)
-        simulated, simulated_se = _mean_and_error(before)
-        recalibrated = _mean_and_error(after) if statistic in again else (None, None)
-        rows.append(
-            Row(
-                kind=kind,
-                statistic=statistic,
-                scale=_scaled(survey.schema, statistic)[0],
-                epsilon=survey.epsilon,
-                mechanism=name,
-                foretold=None if prediction is None else prediction.mse,
-                simulated=simulated,
-                simulated_se=simulated_se,
-                recalibrated=recalibrated[0],
-                recalibrated_se=recalibrated[1],
-                coverage=_mean_and_error(covered)[0],
-                told=float(answered.mean()),
-            )
-        )
+        foretold = None if prediction is None else prediction.mse
+        better_errors: tuple[float | None, float | None] = None, None
+        if statistic in again:
+            better_errors = _mean_and_error(after)
+        what = kind, statistic, _scaled(survey.schema, statistic)[0], survey.epsilon, name, foretold
+        shares = _mean_and_error(covered)[0], float(answered.mean())
+        rows.append(Row(*what, *_mean_and_error(before), *better_errors, *shares))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""The planner: the framework turned round, from what is wanted to the survey that brings it."""
+"""The planner: from the wanted accuracy to the survey that reaches it."""
 
 from __future__ import annotations
 

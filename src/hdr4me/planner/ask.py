@@ -1,4 +1,4 @@
-"""`plan`: the framework turned round."""
+"""`plan`: rank the ways to collect by their predicted error, or solve for what is missing."""
 
 from __future__ import annotations
 
@@ -64,9 +64,8 @@ def plan(
     schema
         The dimensions by name, instead of `n_dims`; needed for tolerances, priors and values by name.
     tolerance
-        ±ξ on the [−1, 1] scale for numbers, on [0, 1] for frequencies, and as a share of the norm for a vector's
-        coordinates; or a mapping from dimension to ξ in its own units (a number, or a text such as "5 min" with the
-        unit that the schema gives the dimension), nothing being asked of the others.
+        ±ξ on the [−1, 1] scale for numbers, on [0, 1] for frequencies, as a share of the norm for coordinates; or a
+        mapping from dimension to ξ in its own units (a number, or a text such as "5 min" with the schema's unit).
     probability
         With which the tolerance is to be kept; 0.95 unless given.
     n_categories
@@ -75,10 +74,9 @@ def plan(
         Only these candidates: for numbers any registered name, "pair" (neighbours asked together) or "agreement"
         (blocks), for categories "auto", "grr", "subset", "projective", "oue", "histogram".
     prior
-        Whose values: "uniform" (unless given), "worst" for a promise that holds whatever they are, a SciPy
-        distribution, a histogram (edges, weights) or an array, all on [−1, 1]; or a mapping from dimension to one of
-        these in the dimension's own units, to frequencies, vectors or a tally. Of an optional number or vector also the
-        share of users who have one: {"present": 0.7}. A `Tally` of an earlier collection stands for such a mapping.
+        "uniform" (the default), "worst" for the worst case, a SciPy distribution, a histogram (edges, weights) or an
+        array, all on [−1, 1]; or a mapping from dimension to one of these in its own units, to frequencies, vectors or
+        a tally, with {"present": 0.7} for the share of users with an optional value; or a `Tally` for all of them.
     values
         The values of a pilot or of public data instead of a prior: an array (n,) or (n, d) on [−1, 1], or with a
         schema a mapping from dimension to values in its own units, with gaps (None, NaN) if they are optional.
@@ -101,8 +99,8 @@ def plan(
     2184955
     """
     if statistic != "mean" and (rank_by != "error" or tolerance is not None):
-        raise InvalidInput(
-            f"statistic = {statistic!r} together with a tolerance or rank_by is not allowed: both concern means"
+        raise InvalidInput.of(
+            "statistic", statistic, "'mean' if there is a tolerance or rank_by: both concern means"
         )
     if rank_by not in ("error", "probability"):
         raise InvalidInput.of("rank_by", rank_by, "'error' or 'probability'")
@@ -117,7 +115,7 @@ def plan(
     if hasattr(prior, "priors"):
         if schema is None and n_dims is None and n_categories is None:
             schema = prior.survey.schema
-        prior = prior_by_name(prior, schema)
+        prior = {} if schema is None else prior_by_name(prior, schema.names)
     if schema is not None and (n_dims is not None or n_categories is not None):
         raise InvalidInput("schema together with n_dims or n_categories is not allowed: give one")
     known = {"n_users": n_users, "n_dims": n_dims if schema is None else len(schema), "epsilon": epsilon}
@@ -198,9 +196,7 @@ def _mechanisms(
         return (*(name for name, reason in reasons.items() if not reason), *together), tuple(notes)
     listed = _listed("mechanisms", given, (*names(), PAIR, BLOCKS))
     if BLOCKS in listed and BLOCKS not in together:
-        raise InvalidInput.of(
-            "mechanisms", BLOCKS, "blocks are for two or more numbers that are not optional"
-        )
+        raise InvalidInput.of("mechanisms", BLOCKS, "only for two or more numbers that are not optional")
     for name in listed:
         if reason := _why_not(name, workload, epsilon):
             raise InvalidInput.of("mechanisms", name, reason)

@@ -1,13 +1,9 @@
-"""What is known about the values and wanted of them, dimension by dimension: from arguments to groups.
-
-A prior for all numbers is on the scale [−1, 1]. A prior, values or a tolerance for a dimension by name are in the
-dimension's own units.
-"""
+"""Priors, values and tolerances by dimension, in its own units, as groups of a workload."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,22 +23,15 @@ def half_range(dimension: Any) -> float:
 
 
 def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[str, float], dict[str, float]]:
-    """The plan's tolerance on [−1, 1], for each dimension its own over that, and those given in own units.
-
-    >>> from hdr4me.survey import Numeric, Schema
-    >>> scaled_tolerances({"age": 6.0}, Schema([Numeric("age", 0, 120), Numeric("height", 50, 250)]))
-    (0.1, {'age': 1.0, 'height': inf}, {'age': 6.0})
-    """
+    """The plan's tolerance on [−1, 1], for each dimension its own over that, and those given in own units."""
     if not isinstance(tolerance, Mapping):
         return tolerance, {}, {}
     if schema is None:
         raise InvalidInput("tolerance by name needs a schema: its dimensions have names and units")
     known = {dimension.name: dimension for dimension in schema.dimensions}
-    for name in tolerance:
-        if name not in known:
-            raise InvalidInput.of("tolerance", {name: tolerance[name]}, f"one of {', '.join(known)}")
-    if not tolerance:
-        raise InvalidInput.of("tolerance", tolerance, "at least one dimension")
+    unknown = {name: given for name, given in tolerance.items() if name not in known}
+    if unknown or not tolerance:
+        raise InvalidInput.of("tolerance", unknown, f"at least one of {', '.join(known)}")
     own = {name: _own_tolerance(known[name], given) for name, given in tolerance.items()}
     scaled = {name: value / half_range(known[name]) for name, value in own.items()}
     least = min(scaled.values())
@@ -57,22 +46,18 @@ def _own_tolerance(dimension: Any, given: Any) -> float:
         number, _, word = " ".join(given.split()).partition(" ")
         own = as_number(number)
         if word and word != unit:
-            own, words = None, f"{words}, whose unit in the schema is {unit!r}"
+            own, words = None, f"{words} ({unit!r})" if unit else f"{words}, which have no name in the schema"
     if isinstance(own, bool) or not isinstance(own, int | float) or not 0 < own < np.inf:
         raise InvalidInput.of("tolerance", {dimension.name: given}, words)
     return float(own)
 
 
-def prior_by_name(tally: Any, schema: Any) -> dict[str, Any]:
-    """What a tally knows of the schema's dimensions, in their own units."""
-    if schema is None:
-        raise InvalidInput("a tally as prior needs a schema: its dimensions have names and units")
-    known, names = tally.priors(), [dimension.name for dimension in schema.dimensions]
+def prior_by_name(tally: Any, names: Sequence[str]) -> dict[str, Any]:
+    """What a tally knows of these dimensions, in their own units."""
+    known = tally.priors()
     found = {name: known[name] for name in names if name in known}
     if not found:
-        raise InvalidInput.of(
-            "prior", f"a tally of {', '.join(known)}", f"it must tell one of {', '.join(names)}"
-        )
+        raise InvalidInput.of("prior", f"a tally of {', '.join(known)}", f"a tally of {', '.join(names)}")
     return found
 
 
@@ -94,9 +79,7 @@ def workload_of(
 
 def _with_names(schema: Any, prior: Any, values: Any, scales: Mapping[str, float]) -> Workload:
     if values is not None and not isinstance(values, Mapping):
-        raise InvalidInput.of(
-            "values", type(values).__name__, "with a schema, a mapping from dimension to values"
-        )
+        raise InvalidInput.of("values", type(values).__name__, "a mapping from dimension to values")
     known: Mapping[str, Any] = values if values is not None else prior if isinstance(prior, Mapping) else {}
     common = UNIFORM if prior is None or isinstance(prior, Mapping) else as_prior(prior)
     names = [dimension.name for dimension in schema.dimensions]
@@ -108,11 +91,7 @@ def _with_names(schema: Any, prior: Any, values: Any, scales: Mapping[str, float
     for dimension in schema.dimensions:
         own = known.get(dimension.name)
         if hasattr(own, "priors"):
-            own = prior_by_name(own, schema).get(dimension.name)
-            if own is None:
-                raise InvalidInput.of(
-                    "prior", dimension.name, "its tally must tell the distribution of this dimension"
-                )
+            own = prior_by_name(own, [dimension.name])[dimension.name]
         kind = _group(dimension, own, common)
         law = same.setdefault(kind.prior.key, kind.prior)
         kinds.append(replace(kind, prior=law, scale=scales.get(dimension.name, 1.0)))
@@ -147,7 +126,7 @@ def _group(dimension: Any, own: Any, common: Prior) -> Group:
 
 def _without_names(n_dims: int, n_categories: int | None, prior: Any, values: Any) -> Workload:
     if isinstance(prior, Mapping) or isinstance(values, Mapping):
-        raise InvalidInput("a prior or values by name need a schema: its dimensions have names and units")
+        raise InvalidInput("a prior by name needs a schema: its dimensions have names and units")
     if n_categories is not None and not (prior in (None, "uniform") and values is None):
         raise InvalidInput("prior and values are not allowed with n_categories: use a schema to name them")
     if values is None:
@@ -181,8 +160,7 @@ def _without_gaps(dimension: Any, given: Any, kind: str) -> tuple[Any, float | N
     else:
         there = [x for x in map(as_number, listed) if not np.isnan(x)]
     if not there and (listed or kind == "number"):
-        what = "vector" if kind == "vector" else "value"
-        raise InvalidInput.of("prior", dimension.name, f"at least one {what} that is not missing")
+        raise InvalidInput.of("prior", dimension.name, f"at least one {kind} that is not missing")
     return there, len(there) / max(len(listed), 1)
 
 
@@ -191,9 +169,7 @@ def _given_share(dimension: Any, given: Mapping[str, Any], kind: str) -> float |
     share = given.get("present")
     number = isinstance(share, int | float) and not isinstance(share, bool) and 0 < share <= 1
     if not set(given) <= {"present", "values"} or not (share is None or number):
-        words = (
-            f"of an optional {kind} {{'present': a share above 0 and up to 1, 'values': what is expected}}"
-        )
+        words = f"of an optional {kind} {{'present': a share above 0 and up to 1, 'values': a prior}}"
         raise InvalidInput.of("prior", {dimension.name: given}, words)
     return None if share is None else float(share)
 

@@ -1,17 +1,9 @@
-"""Candidates of a plan: how dimensions become questions, which design answers each, and the errors that follow.
+"""Candidates of a plan: how dimensions become questions, and the errors predicted from the moments of a report.
 
-Every row is predicted by the one formula of `hdr4me.framework.prediction` from the moments of a report: those of the
-channel that a survey has, or of a quick stand-in for it (`reports.py`). What is assumed of the values:
-
-- a prior for numbers (spread evenly unless given); frequencies of a category 1/v each; of a selection half of the
-  choices that there can be, the same number for all users, spread evenly over the categories; vectors spread evenly in
-  their ball; nine users in ten have what is optional;
-- "worst": the largest that any population can give. Of vectors it is the population in which one coordinate has all
-  the length and the others have none, which has the largest sum of variances. Means among users with a value are for
-  the share of such users that is assumed: among few of the users no mean could be promised.
-
-The `Effort`: "law" uses laws only, for a search over ε; "table" uses the exact tables where their cells and levels
-matter, for a search over m and n; "design" also designs the tables for a prior of one's own at the very budget.
+Unless something else is given, numbers are uniform, frequencies 1/v each, selections half of the allowed choices,
+vectors uniform in their ball, and nine users in ten have an optional value. The worst case is the largest variance that
+any population can give; for vectors, one coordinate has all the length. The share of users with an optional value is
+never the worst one: with few of them no mean could be promised.
 """
 
 from __future__ import annotations
@@ -39,8 +31,9 @@ from hdr4me.planner.reports import (
     INFEASIBLE,
     NEVER,
     Effort,
+    Indicator,
     MeanSquare,
-    category_report,
+    entry_variances,
     largest_error,
     number_report,
     optional_design,
@@ -53,6 +46,7 @@ from hdr4me.planner.workload import Group, Workload
 from hdr4me.survey.question import split_budget
 
 Floats = NDArray[np.float64]
+Reports = Iterator[tuple[int, int, Coordinate]]
 
 # numbers asked two by two, and as signs in blocks; both under the whole ε
 PAIR, BLOCKS = "pair", "agreement"
@@ -70,20 +64,11 @@ class Candidate(NamedTuple):
 
 
 def sampled_grid(n_dims: int, *, dense: int = 32, step: float = 1.1) -> list[int]:
-    """The m to try: every one up to `dense`, then `step` times as many each time, and all of them.
-
-    >>> sampled_grid(5)
-    [1, 2, 3, 4, 5]
-    >>> len(sampled_grid(10_000)), len(sampled_grid(10_000, dense=16, step=1.5))
-    (93, 32)
-    """
+    """The m to try: every one up to `dense`, then `step` times as many each time, and all of them."""
     grid = list(range(1, min(n_dims, dense) + 1))
     while grid[-1] < n_dims:
         grid.append(min(n_dims, max(grid[-1] + 1, round(grid[-1] * step))))
     return grid
-
-
-# -- how numbers become questions ---------------------------------------------------------------------------------
 
 
 class _Alone:
@@ -106,9 +91,7 @@ class _Alone:
         """Whether a survey can ask this."""
         return not workload.optional or split_budget(epsilon, m) >= JOINT_FROM
 
-    def reports(
-        self, workload: Workload, name: str, budget: float, m: int, effort: Effort
-    ) -> Iterator[tuple[int, int, Coordinate]]:
+    def reports(self, workload: Workload, name: str, budget: float, m: int, effort: Effort) -> Reports:
         """For numbers that are alike: their group, how many they are, and what is reported about each."""
         for k, group in enumerate(workload.groups):
             if group.is_number:
@@ -121,11 +104,7 @@ class _Alone:
 
 
 class _Pairs(_Alone):
-    """Neighbouring numbers are asked two by two; an odd one is left by itself.
-
-    All pairs of a survey share one table. It is designed for the mean law of the first numbers and that of the second
-    ones; predicted is its error over the two numbers' own priors, taken as independent.
-    """
+    """Neighbouring numbers are asked two by two by one table for their mean laws; an odd one is asked alone."""
 
     def supports(self, workload: Workload) -> bool:
         return workload.numeric > 1 and not workload.optional
@@ -136,9 +115,7 @@ class _Pairs(_Alone):
     def possible(self, workload: Workload, epsilon: float, m: int) -> bool:
         return split_budget(epsilon, m) >= JOINT_FROM
 
-    def reports(
-        self, workload: Workload, name: str, budget: float, m: int, effort: Effort
-    ) -> Iterator[tuple[int, int, Coordinate]]:
+    def reports(self, workload: Workload, name: str, budget: float, m: int, effort: Effort) -> Reports:
         for pair, count in workload.pairs.items():
             own = workload.groups[pair[0]].prior, workload.groups[pair[1]].prior
             for place, k in enumerate(pair):
@@ -179,9 +156,7 @@ class _Blocks(_Alone):
         d = workload.n_dims
         return 2 <= m <= min(d, MAX_SIZE) and d // self.n_questions(workload, m) >= 2
 
-    def reports(
-        self, workload: Workload, name: str, budget: float, m: int, effort: Effort
-    ) -> Iterator[tuple[int, int, Coordinate]]:
+    def reports(self, workload: Workload, name: str, budget: float, m: int, effort: Effort) -> Reports:
         """A decoded sign has the mean square 1/c², whatever the value; blocks differ by one in size at most."""
         possible = self.possible(workload, budget, m)
         report = _signs(budget, workload.n_dims, m) if possible else INFEASIBLE
@@ -210,12 +185,7 @@ def arrangement(mechanism: str) -> _Alone:
 
 
 def neighbours(schema: Any) -> list[tuple[str, str]]:
-    """Numbers that are not optional, two by two in the schema's order; an odd one is left alone.
-
-    >>> from hdr4me.survey import Numeric, Schema
-    >>> neighbours(Schema([Numeric(x, 0, 1) for x in "abc"]))
-    [('a', 'b')]
-    """
+    """Numbers that are not optional, two by two in the schema's order; an odd one is left alone."""
     names = Workload.number_names(schema)
     return list(zip(names[::2], names[1::2], strict=False))
 
@@ -226,18 +196,12 @@ def block_names(names: tuple[str, ...], size: int) -> list[tuple[str, ...]]:
     return [names[low:high] for low, high in pairwise(ends)]
 
 
-# -- the errors of all rows ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Classes:
     """Rows that are alike, a column each, one line per m: their variance and how many they are.
 
-    `group` is the number of each column's group in the workload. A selection has two columns: shares, and numbers of
-    choices over the most that there can be. So has an optional number: its mean among those who have one, and their
-    share. A vector has one column, and two for the worst population; an optional one has its share beside them.
-    `wider` is how many times wider than by the normal law a tolerance must be (`hdr4me.framework.moments.widening`),
-    `reports` the number of answers at each m, and `farthest` gives the largest error of one report at an m.
+    `group` is the number of each column's group in the workload, `wider` how many times wider than by the normal law a
+    tolerance must be, and `farthest` gives the largest error of one report at an m.
     """
 
     sampled: tuple[int, ...]
@@ -261,16 +225,11 @@ class Classes:
         return np.where(asked, np.sqrt(self.variances) * self.wider / np.where(asked, self.scales, 1.0), 0.0)
 
     def prediction(self, line: int = 0, *, bounded: bool = False) -> Prediction:
-        """The law of the errors at one m, each on the scale of the group's own tolerance.
-
-        With few answers the largest of many errors lies where a skewed law differs from the normal one: `bounded` then
-        uses the bound by the largest error.
-        """
+        """The law of the errors at one m, over the tolerances; `bounded` uses the largest error of small samples."""
         sds, reports = self.sds[line], self.reports[line]
         largest = self.farthest(self.sampled[line]) if bounded and reports.few else None
-        return Prediction(
-            np.zeros_like(sds), sds**2, self.counts.astype(np.int64), reports=reports, largest=largest
-        )
+        zeros, counts = np.zeros_like(sds), self.counts.astype(np.int64)
+        return Prediction(zeros, sds**2, counts, reports=reports, largest=largest)
 
 
 def classes(
@@ -309,9 +268,7 @@ def classes(
     return Classes(sampled, variances, counts[0], scales, wider, group_of, tuple(reports), reach)
 
 
-def _reports(
-    workload: Workload, name: str, method: str, budget: float, m: int, effort: Effort
-) -> Iterator[tuple[int, int, Coordinate]]:
+def _reports(workload: Workload, name: str, method: str, budget: float, m: int, effort: Effort) -> Reports:
     """For dimensions that are alike: their group, how many they are, and what is reported about each coordinate."""
     if workload.numeric:
         yield from arrangement(name).reports(workload, name, budget, m, effort)
@@ -319,7 +276,8 @@ def _reports(
         if group.choices:
             yield k, group.count, selection_response(budget, group.size, group.choices).marginal()
         elif group.size:
-            yield k, group.count, category_report(method, ALONE if name == PAIR else name, budget, group.size)
+            base = ALONE if name == PAIR else name
+            yield k, group.count, Indicator(*entry_variances(method, base, budget, group.size))
         elif group.length:
             yield k, group.count, vector_report(budget, group.length + group.optional)
         elif group.optional and budget < JOINT_FROM:
@@ -370,10 +328,7 @@ def _number_chosen(group: Group, budget: float, κ: float, *, worst: bool) -> fl
 
 
 def farthest(workload: Workload, mechanism_name: str, epsilon: float, m: int) -> float | None:
-    """The largest distance of a report from its value, for numbers and vectors; None if there are none.
-
-    Frequencies and shares have no bound for few reports: theirs are taken as normal.
-    """
+    """The largest distance of a report from its value, for numbers and vectors; None if there are none."""
     budget, found = split_budget(epsilon, m), list[float]()
     for group in workload.groups:
         if group.length:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -48,32 +49,18 @@ class Draw(NamedTuple):
 
 
 def best_draw(errors: ArrayLike, importance: ArrayLike | None = None) -> Draw:
-    """How often each question should be asked, where one value is sent: the draw of least total error.
-
-    The error of question j, drawn with probability p_j, is about s_j/(n·p_j), s_j being a report's variance. The sum of
-    w_j·s_j/p_j, w_j being its importance, is least for p_j ∝ √(w_j·s_j).
-
-    >>> draw = best_draw([1.0, 1.0, 4.0])
-    >>> draw.shares.tolist(), draw.gain
-    ([0.25, 0.25, 0.5], 1.125)
-    """
+    """The draw of least total error Σ w_j·s_j/p_j, s_j being a report's variance: p_j ∝ √(w_j·s_j)."""
     s = np.asarray(errors, dtype=np.float64)
     w = np.ones_like(s) if importance is None else np.asarray(importance, dtype=np.float64)
     if s.ndim != 1 or w.shape != s.shape or not ((s > 0) & (w > 0) & np.isfinite(s * w)).all():
-        raise InvalidInput.of(
-            "importance", importance, f"one finite number > 0 for each of {s.size} questions"
-        )
+        raise InvalidInput.of("importance", importance, f"one positive number for each of {s.size} questions")
     root = np.sqrt(w * s)
     return Draw(root / root.sum(), float(s.size * np.sum(w * s) / root.sum() ** 2))
 
 
 @dataclass(frozen=True)
 class Recalibration:
-    """What shrinking the estimates can bring, if true means are spread evenly over the domain.
-
-    `gain` is the share of the MSE that the best linear shrinkage removes, σ²/(σ² + τ²) with τ² the true means' mean
-    square. `l1_harms` is the share of dimensions that L1 at one standard error makes worse (|θ| > 1.28 σ).
-    """
+    """The share of the MSE that linear shrinkage removes if true means are uniform, and of dimensions L1 harms."""
 
     verdict: str
     gain: float
@@ -94,12 +81,10 @@ class Option:
     """A mechanism and a number of sampled dimensions, and the error that the framework predicts.
 
     `probability_within` is that of the least certain coordinate alone, `joint_probability_within` that of all at
-    once, both for `tolerance`; `tolerance_each` and `tolerance_joint` are the tolerances kept with `probability`.
-    `worst_*` are the same over all populations there can be. Numbers are on the [−1, 1] scale, frequencies on [0, 1],
-    coordinates of vectors are shares of the largest norm.
-    Where dimensions have tolerances of their own, `tolerance` is the smallest on that scale and the others keep their
-    proportion to it. `few` says that there are so few reports per dimension that their number is summed over and the
-    worst case is Bernstein's bound. `all_zeros_mse` and `even_mse` are what two answers that ask nobody would score.
+    once, both for `tolerance`, the smallest one if dimensions have their own; `tolerance_each` and `tolerance_joint`
+    are kept with `probability`, and `worst_*` are for the worst population. Numbers are on the [−1, 1] scale,
+    frequencies on [0, 1], coordinates of vectors are shares of the largest norm. `few` says that small-sample bounds
+    replace the normal law. `all_zeros_mse` and `even_mse` are the errors of two answers without a collection.
     """
 
     mechanism: str
@@ -194,10 +179,7 @@ class Option:
         return Prediction(np.zeros_like(v), v, made.counts.astype(np.int64))
 
     def draw(self, importance: Any = None) -> Draw:
-        """How often each group's dimensions should be asked where one value is sent, and what that gains.
-
-        One share for each dimension, groups in the workload's order; `importance` is one number for each.
-        """
+        """How often each dimension, groups in the workload's order, should be asked where one value is sent."""
         made = self.classes()
         total = made.variances[0] * self.reports_per_dimension * made.counts
         counts = np.array([group.count for group in self.workload.groups])
@@ -205,12 +187,7 @@ class Option:
 
     @property
     def errors(self) -> dict[str, float]:
-        """The predicted standard errors of selections, vectors and what is optional, by the name of the row.
-
-        Of a selection its shares and its mean number of choices; of a vector the mean of a coordinate (the root mean
-        square over the coordinates) and of an optional number the mean, in own units; of what is optional the share of
-        users who have it. The largest where several rows have the same name.
-        """
+        """The predicted standard errors of selections, vectors and optional values, in own units, by row."""
         made, found = self.classes(), dict[str, float]()
         own: dict[int, list[float]] = {k: [] for k in made.group}
         for k, variance in zip(made.group, made.variances[0].tolist(), strict=True):
@@ -246,10 +223,8 @@ def make_option(
 ) -> Option:
     """Everything about one candidate; without a tolerance, the one that all coordinates keep with `probability`."""
     workload, n_users, epsilon = setting.workload, setting.n_users, setting.epsilon
-    assumed, largest = (
-        setting.classes(candidate, (n_sampled,), worst=worst, effort="design")
-        for worst in (setting.worst, True)
-    )
+    made = partial(setting.classes, candidate, (n_sampled,), effort="design")
+    assumed, largest = made(), made(worst=True)
     reports = assumed.reports[0]
     single, bound = assumed.prediction(), largest.prediction(bounded=True)
     together = assumed.prediction(bounded=workload.n_coordinates > 1)
@@ -298,10 +273,7 @@ class Winner:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Sequence[Option]):
-    """The options, best first; `solved` names what was solved for, `asked` is the tolerance given.
-
-    `asked_own` holds the tolerances by dimension, in own units, where they were given so. Options that are ranked by
-    another `statistic` than the mean have its error, on the scale [−1, 1], in `statistic_errors`.
+    """The options, best first; `asked` is the tolerance given, `asked_own` that by dimension in own units.
 
     Parameters
     ----------
@@ -348,20 +320,12 @@ class Plan(Sequence[Option]):
         from hdr4me.pages import html
 
         within = f"within ±{self.best.tolerance:.3g}: each"
-        rows = [
-            (
-                o.name,
-                o.n_sampled,
-                o.mse,
-                o.probability_within,
-                o.joint_probability_within,
-                o.tolerance_each,
-                o.tolerance_joint,
-            )
-            for o in self.mechanisms
-        ]
+        shown = (
+            "name n_sampled mse probability_within joint_probability_within tolerance_each tolerance_joint"
+        )
+        rows = map(attrgetter(*shown.split()), self.mechanisms)
         columns = ("mechanism", "m", "MSE", within, "all", "each ±", "all ±")
-        return html.paragraph(self.summary) + html.table(columns, rows)
+        return html.paragraph(self.summary) + html.table(columns, list(rows))
 
     @property
     def best(self) -> Option:
@@ -385,9 +349,7 @@ class Plan(Sequence[Option]):
         if self.asked is None or self.solved:
             return True
         p = self.best.probability
-        if self.kept >= p or self.best.few:
-            return self.kept >= p
-        return bool(self.setting.success(self.asked) >= math.log(p))
+        return self.kept >= p or (not self.best.few and self.setting.success(self.asked) >= math.log(p))
 
     @property
     def shortfall(self) -> str:
@@ -415,15 +377,15 @@ class Plan(Sequence[Option]):
         words = f"{counted(setting.n_users, 'user')} and ε = {setting.epsilon:g}"
         message = not_reachable(nearest, tolerance, probability, words)
         users, budget = (solve(setting, what, tolerance, probability) for what in ("n_users", "epsilon"))
-        ways = [counted(users.n_users, "user")] if users is not None else []
-        ways += [f"ε = {budget.epsilon:g}"] if budget is not None else []
+        ways = [counted(users.n_users, "user")] if users else []
+        ways += [f"ε = {budget.epsilon:g}"] if budget else []
         return NotReachable(message + (f"; it takes {' or '.join(ways)}" if ways else ""), nearest)
 
     def error_of(self, option: Option) -> float:
         """The error of the plan's statistic, on the scale [−1, 1], for one of its options."""
         if self.statistic == "mean":
             return math.sqrt(option.mse)
-        return self.statistic_errors[next(i for i, own in enumerate(self.options) if own is option)]
+        return next(e for e, own in zip(self.statistic_errors, self.options, strict=True) if own is option)
 
     @property
     def mechanisms(self) -> tuple[Option, ...]:
@@ -435,59 +397,41 @@ class Plan(Sequence[Option]):
 
     @cached_property
     def winners(self) -> tuple[Winner, ...]:
-        """Which mechanism is likeliest to keep within each of several tolerances: not always the same one.
+        """Which mechanism is likeliest to keep within each of several tolerances.
 
-        Among unbiased mechanisms it is the one of least variance. Raw Square wave is biased towards the middle of the
-        domain: at small budgets its error is nearly all bias, so that it keeps a wide tolerance where no unbiased
-        mechanism does, and no narrow one. No survey deploys it without calibration (the paper's Table II).
+        Among unbiased mechanisms it is the one of least variance. Raw Square wave is biased at small budgets and may
+        keep a wide tolerance where no unbiased mechanism does; no survey deploys it so (the paper's Table II).
         """
         best, d = self.best, self.best.n_dims
         unbiased = min(self.mechanisms, key=lambda o: o.tolerance_each)
         law = unbiased.deviation(worst=self.setting.worst)
-        waves = {
-            m: deviation(
-                scaled_mechanism("square_wave", epsilon=best.epsilon / m),
-                n_users=best.n_users,
-                n_dims=d,
-                n_sampled=m,
-                values=_VALUES,
-            )
-            for m in sorted({min(d, 4**k) for k in range(9)})
-            if best.workload.numeric
-        }
+        tried = [(unbiased.mechanism, unbiased.n_sampled, law, False)]
+        for m in sorted({min(d, 4**k) for k in range(9)}) if best.workload.numeric else ():
+            wave = scaled_mechanism("square_wave", epsilon=best.epsilon / m)
+            found = deviation(wave, n_users=best.n_users, n_dims=d, n_sampled=m, values=_VALUES)
+            tried.append(("square_wave", m, found, True))
         table = []
         for ξ in sorted(x for x in {*_TOLERANCES, best.tolerance} if np.isfinite(x)):
-            within = float(np.min(law.probability_within(ξ)))
-            found = [Winner(ξ, unbiased.mechanism, unbiased.n_sampled, within, raw=False)]
-            found += [
-                Winner(ξ, "square_wave", m, float(wave.probability_within(ξ)), raw=True)
-                for m, wave in waves.items()
+            each = [
+                Winner(ξ, name, m, float(np.min(x.probability_within(ξ))), raw) for name, m, x, raw in tried
             ]
-            table.append(max(found, key=lambda winner: winner.probability_within))
+            table.append(max(each, key=lambda winner: winner.probability_within))
         return tuple(table)
 
     @property
     def own_units(self) -> dict[str, dict[str, float]]:
         """For each dimension of the schema, in its own units, what the best option keeps alone and with all others."""
-        best = self.best
-        if best.schema is None:
-            return {}
-        scales = self.setting.scales
-        found = {}
-        for dimension in best.schema.dimensions:
-            unit = half_range(dimension) * scales.get(dimension.name, 1.0)
-            if np.isfinite(unit):
-                found[dimension.name] = {
-                    "each": unit * best.tolerance_each,
-                    "all": unit * best.tolerance_joint,
-                    "worst_all": unit * best.worst_tolerance_joint,
-                }
-        return found
+        best, scales = self.best, self.setting.scales
+        tolerances = best.tolerance_each, best.tolerance_joint, best.worst_tolerance_joint
+        kept = dict(zip(("each", "all", "worst_all"), tolerances, strict=True))
+        dimensions = () if best.schema is None else best.schema.dimensions
+        units = {d.name: half_range(d) * scales.get(d.name, 1.0) for d in dimensions}
+        found = {name: unit for name, unit in units.items() if np.isfinite(unit)}
+        return {name: {of: unit * ξ for of, ξ in kept.items()} for name, unit in found.items()}
 
     def unit(self, name: str) -> str:
         """What the schema says that a number is measured in; empty if it says nothing."""
-        schema = self.best.schema
-        return getattr(schema.dimensions[schema.index(name)], "unit", None) or ""
+        return getattr(self.best.schema[name], "unit", None) or ""
 
     @property
     def asked_in_units(self) -> dict[str, float]:
@@ -521,22 +465,16 @@ class Plan(Sequence[Option]):
 def rank(
     setting: Setting, tolerance: float | None, probability: float, schema: Any, solved: str, rank_by: str
 ) -> Plan:
-    """Each candidate at its best m, at the m beside it, at 1 and at d, in order.
-
-    Without a tolerance the best option's own is used for all, so that their probabilities can be compared.
-    """
-
+    """Each candidate at its best m, beside it, at 1 and at d, in order; without a tolerance, for the best option's."""
     best = {candidate: setting.best_sampled(candidate) for candidate in setting.candidates()}
     if tolerance is None:
-        each = (
-            make_option(setting, candidate, m, None, probability, schema) for candidate, m in best.items()
-        )
+        each = (make_option(setting, *at_best, None, probability, schema) for at_best in best.items())
         first = min(each, key=lambda o: o.mse)
         tolerance = first.tolerance_joint if setting.jointly else first.tolerance_each
     mixed = setting.workload.numeric > 0 and any(candidate.method == "auto" for candidate in best)
     options = []
     for candidate, at in best.items():
-        most = setting.n_questions(candidate.mechanism)
+        most = arrangement(candidate.mechanism).n_questions(setting.workload)
         beside = sorted({1, max(1, at - 1), at, min(most, at + 1), most})
         for m in [at] if mixed and candidate.method != "auto" else beside:
             if setting.deployable(candidate, m):

@@ -1,14 +1,9 @@
 """What is reported about one coordinate: the channel that a survey has, or a quick stand-in for it.
 
 Designing a table takes seconds, and a search asks for hundreds. Stand-ins have the moments of a `Coordinate`; how much
-is computed depends on the `Effort` (`candidates.py`). The curves are stored for some budgets and interpolated in log ε;
-`benchmarks/planner_curves.py` makes the files anew after a design changes.
-
-- `optimal_curve.json`: the variance V(t) of `optimal` and `optimal_mean` (uniform prior) at |t| = 0, 1/8, …, 1 and its
-  mean over t uniform, each divided by Duchi's C² = coth²(ε/2). Below the first budget the table is Duchi's. Above
-  ε = 12 the curve serves searches only: there the tables are windows, quick to make, and a plan asks the table.
-- `pair_curve.json`: E y² of each number of a pair over values spread evenly, and the largest.
-- `optional_curve.json`: E[y²], E[yz] and E[z²] for numbers at t = 0, 1/16, …, 1, and without a number.
+is computed depends on the `Effort`: "law" uses laws, "table" exact tables, "design" tables for the given priors.
+Curves are stored for some budgets (`benchmarks/planner_curves.py` makes the files) and interpolated in log ε: variances
+over Duchi's coth²(ε/2) at |t| = 0, 1/8, …, 1 and their mean; E y² of pairs; E[y²], E[yz], E[z²] of optional numbers.
 """
 
 from __future__ import annotations
@@ -69,9 +64,6 @@ def between_knots(epsilon: float, knots: tuple[float, ...], f: Callable[[float],
     return f(low) ** (1 - share) * f(high) ** share
 
 
-# -- stand-ins ----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class MeanSquare(Coordinate):
     """A number of which only the mean square of a report over the population is known, and the worst case."""
@@ -87,7 +79,7 @@ class MeanSquare(Coordinate):
         return self.most(κ)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Indicator(Coordinate):
     """A category: the variance of its report for a user who does not have it, and for one who has."""
 
@@ -118,8 +110,6 @@ class StoredMoments(Coordinate):
 
 INFEASIBLE = MeanSquare(NEVER, lambda κ: NEVER)
 
-
-# -- numbers by themselves ----------------------------------------------------------------------------------------
 
 Designed = Literal["optimal", "optimal_mean"]
 _TABLES_UP_TO, _CURVES_UP_TO = 12.0, 32.0  # above, a plan uses the table; the curve is that of this budget
@@ -159,12 +149,9 @@ def _row(epsilon: float, name: Designed) -> Floats:
     scale, shape = 1.0 / math.tanh(ε / 2) ** 2, np.append(POINTS**2, 1.0 / 3.0)
     if ε > first:
         return np.asarray(np.exp(curve(math.log(ε))) * scale)
-    return np.asarray(
-        np.exp(curve(math.log(first))) / (1.0 - shape * math.tanh(first / 2) ** 2) * (scale - shape)
-    )
+    ratio = np.exp(curve(math.log(first))) / (1.0 - shape * math.tanh(first / 2) ** 2)
+    return np.asarray(ratio * (scale - shape))
 
-
-# -- pairs of numbers ---------------------------------------------------------------------------------------------
 
 _PAIR_KNOTS = (1.0, 2.0, 4.0)  # where designs are used for a prior of one's own while the best m is searched
 _LEAST = 1e-12  # no variance is smaller: it may be lost to rounding if values lie on the levels
@@ -173,10 +160,9 @@ _UNIFORM = as_prior("uniform")
 
 @lru_cache(maxsize=4096)
 def pair_moments(epsilon: float, laws: Laws, own: Laws, *, exact: bool) -> Floats:
-    """V̄ of the two numbers of a pair over their own priors, and the largest E y² of any pair of values.
+    """V̄ of the two numbers of a pair over their own priors, and the largest E y², by a table designed for `laws`.
 
-    The last bounds V + κS² for every population. The table is designed for `laws`, at this very budget if `exact` and
-    it is not stored. Otherwise, for priors of one's own, the ratio to the stored curve is computed at a few budgets.
+    Unless `exact`, the ratio of other priors to the stored curve is computed at a few budgets only.
     """
     budget = min(epsilon, JOINT_UP_TO)
     even = all(prior.uniform for prior in (*laws, *own))
@@ -213,8 +199,6 @@ def _pair_curve(epsilon: float) -> Floats:
     return np.array([mean - _UNIFORM.mean_square] * 2 + [largest])
 
 
-# -- optional numbers ---------------------------------------------------------------------------------------------
-
 OPTIONAL_POINTS = np.linspace(0.0, 1.0, 17)
 _LEVELS = np.concatenate([-OPTIONAL_POINTS[:0:-1], OPTIONAL_POINTS])
 
@@ -246,15 +230,9 @@ def quick_optional(epsilon: float) -> StoredMoments:
     return StoredMoments(_LEVELS, np.array(rows))
 
 
-# -- the report of one answer -------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=8192)
 def _deployed(name: str, epsilon: float, *, table: bool = True) -> Any:
-    """The law of one report under ε: something with `variance(t)` on [−1, 1].
-
-    Up to some budget an exact table's variance is the law's to 0.5 %, and the law is asked (`Registered.table_from`).
-    """
+    """The law of one report under ε; below `Registered.table_from` it has the variance of its table to 0.5 %."""
     if name in _DESIGNED:
         if table and epsilon > _TABLES_UP_TO:
             return scaled_mechanism(name, epsilon=epsilon)
@@ -296,10 +274,7 @@ def number_report(name: str, epsilon: float, prior: Prior, effort: Effort, desig
 
 @lru_cache(maxsize=65536)
 def entry_variances(method: str, base: str, epsilon: float, size: int) -> tuple[float, float]:
-    """Var of a category's report where the user has not, and has, the category; "auto" is what a survey chooses.
-
-    Both are `NEVER` where there is no such channel for so many categories.
-    """
+    """The variances of a category's report of users without and with it; `NEVER` if there is no such channel."""
     if not categorical_fits(method, epsilon, size):
         return NEVER, NEVER
     if method == "histogram":
@@ -307,11 +282,6 @@ def entry_variances(method: str, base: str, epsilon: float, size: int) -> tuple[
         return v, v
     found = oracle(categorical_choice(epsilon, size) if method == "auto" else method, epsilon, size)
     return found.absent, found.present
-
-
-@lru_cache(maxsize=8192)
-def category_report(method: str, base: str, epsilon: float, size: int) -> Coordinate:
-    return Indicator(*entry_variances(method, base, epsilon, size))
 
 
 @lru_cache(maxsize=8192)

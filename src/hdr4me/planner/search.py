@@ -50,21 +50,16 @@ class Setting:
 
     @property
     def prior_name(self) -> str:
-        """ "worst", "uniform", or "given" for a prior or values of one's own."""
-        if self.worst:
-            return "worst"
-        untold = all(g.prior.uniform and g.squares is g.present is None for g in self.workload.groups)
-        return "uniform" if untold else "given"
+        """Whether the prior is "worst", "uniform" or "given"."""
+        even = all(g.prior.uniform and g.squares is g.present is None for g in self.workload.groups)
+        return "worst" if self.worst else "uniform" if even else "given"
 
     def of_dims(self, n_dims: int) -> Setting:
         """The same for so many dimensions like the first."""
         return replace(self, workload=Workload((replace(self.workload.groups[0], count=n_dims),)))
 
     def candidates(self) -> list[Candidate]:
-        """What can be tried; a plan without numbers is named by what answers its categories, or its first kind.
-
-        Methods that have no channel for so many categories under the whole ε are left out.
-        """
+        """What can be tried; a plan without numbers is named by what answers its categories, or its first kind."""
         tried = [name for name in self.mechanisms if self._is_tried(name)]
         workload = self.workload
         if not workload.categorical:
@@ -74,9 +69,7 @@ class Setting:
             return [Candidate(PRIVSET if workload.selections else CODEBOOK if vectors else OPTIONAL)]
         sizes = [size for size, _ in workload.categorical]
         methods = [x for x in self.methods if self._fits(x, self.epsilon)]
-        if {"auto", "projective"} <= set(
-            methods
-        ):  # as a survey chooses: short reports only if others are long
+        if {"auto", "projective"} <= set(methods):  # a survey has short reports only if others are long
             long = any(categorical_choice(self.epsilon, size) == "projective" for size in sizes)
             methods = [x for x in methods if x not in (("subset", "oue") if long else ("projective",))]
         if len(sizes) == 1 and len(methods) > 1:  # a single size: "auto" is one of the others
@@ -95,10 +88,6 @@ class Setting:
             return False
         return not candidate.method or self._fits(candidate.method, split_budget(self.epsilon, m))
 
-    def n_questions(self, mechanism: str) -> int:
-        """How many questions there are if this mechanism answers numbers: the most m that is tried."""
-        return arrangement(mechanism).n_questions(self.workload)
-
     def _is_tried(self, name: str) -> bool:
         """Whether a candidate is tried: pairs and blocks need several numbers and a budget, unless nothing else is."""
         least = {PAIR: self.pairs_from, BLOCKS: BLOCKS_FROM}.get(name, 0.0)
@@ -116,7 +105,9 @@ class Setting:
         """The candidate's variances over m."""
         name, method = candidate
         base = name if self.workload.numeric else ALONE
-        grid = tuple(sampled_grid(self.n_questions(base))) if sampled is None else sampled
+        grid = (
+            tuple(sampled_grid(arrangement(base).n_questions(self.workload))) if sampled is None else sampled
+        )
         worst = self.worst if worst is None else worst
         asked = self.workload, base, method, self.n_users, self.epsilon, grid
         return classes(*asked, worst=worst, effort=effort or self.effort)
@@ -132,18 +123,15 @@ class Setting:
         return int(between[int(np.argmin(self.classes(candidate, between).mse))])
 
     def success(self, tolerance: float) -> float:
-        """The largest log-probability, over candidates and m, of keeping within the tolerance.
-
-        The best m is about ε/2.5, at most eight under `MAX_EPSILON`: a coarse grid beyond 16 loses nothing.
-        """
-        best = -math.inf
+        """The largest log-probability, over candidates and m, of keeping within the tolerance."""
+        best = -math.inf  # the best m is about ε/2.5, at most eight: a coarse grid beyond 16 loses nothing
         candidates = self.candidates()
         if self.workload.numeric and any(method == "auto" for _, method in candidates):
             # "auto" answers categories at least as well as randomised response and unary encoding
             candidates = [candidate for candidate in candidates if candidate[1] == "auto"]
         for candidate in candidates:
-            grid = tuple(sampled_grid(self.n_questions(candidate.mechanism), dense=16, step=1.5))
-            made = self.classes(candidate, grid)
+            most = arrangement(candidate.mechanism).n_questions(self.workload)
+            made = self.classes(candidate, tuple(sampled_grid(most, dense=16, step=1.5)))
             within = log_probability_within(0.0, made.sds, tolerance)
             score = within @ made.counts if self.jointly else within.min(axis=1)
             k = int(score.argmax())
@@ -159,10 +147,7 @@ class Setting:
 
 
 def solve(setting: Setting, what: str, tolerance: float, probability: float) -> Setting | None:
-    """The setting with the fewest users, the least ε or the most dimensions that keep the tolerance; None if none do.
-
-    Users are exact to one below 10⁶ and to 1e-6 of them above; ε is rounded up to four digits.
-    """
+    """The setting with the fewest users, the least ε or the most dimensions that keep the tolerance, if any."""
     target = math.log(probability)
 
     def meets(tried: Setting) -> bool:
@@ -199,10 +184,6 @@ def _fewest(meets: Callable[[int], bool], most: int) -> int | None:
 
 
 def round_up(x: float) -> float:
-    """`x` to four digits, upwards.
-
-    >>> round_up(1.23411)
-    1.235
-    """
+    """`x` to four digits, upwards."""
     digits = 3 - math.floor(math.log10(x))
     return float(math.ceil(x * 10.0**digits - 1e-9) / 10.0**digits)

@@ -1,8 +1,7 @@
-"""The error of each statistic, predicted for an option, and options ranked by the statistic that is wanted.
+"""Predicted errors of statistics other than the mean, and options ranked by them.
 
-Means, variances, covariances and means by group have formulas. The error of a distribution is that of an iterative fit
-with smoothing, which has none: counts are drawn from the law of a report under the prior with a fixed seed, fitted as
-an estimate would be, and compared with the prior; where nothing is known of the values, with three reference shapes.
+The error of a smoothed distribution has no formula: counts are drawn with a fixed seed, fitted and compared with the
+prior, or with three reference shapes.
 """
 
 from __future__ import annotations
@@ -67,10 +66,7 @@ def _noise(option: Option, group: Group) -> float:
 
 @lru_cache(maxsize=1)
 def _references() -> tuple[Prior, ...]:
-    """Three shapes that stand for what values look like if nothing is known: skewed, with a long tail, two humps.
-
-    An even spread would not do: a smoothing fit starts there, so that every table does well.
-    """
+    """Three shapes: skewed, long-tailed, bimodal; a smoothing fit starts at the uniform one, which would not do."""
     u = (np.arange(1024) + 0.5) / 1024
     normal = ndtri(u)
     humps = np.concatenate([-0.5 + 0.15 * normal[::2], 0.3 + 0.25 * normal[1::2]])
@@ -140,7 +136,7 @@ def _variance(option: Option, group: Group, p: tuple[float, ...]) -> float:
     return math.sqrt(max(total / _reports(option) - spread / option.n_users, 0.0))
 
 
-def _deviation(option: Option, group: Group, p: tuple[float, ...]) -> float:
+def _sd(option: Option, group: Group, p: tuple[float, ...]) -> float:
     return _variance(option, group, p) / (2 * math.sqrt(max(group.prior.variance, 1e-12)))
 
 
@@ -177,32 +173,23 @@ def _both(option: Option) -> float:
 
 
 _SHAPE = "none of these mechanisms estimates more than the mean: add square_wave, piecewise or optimal"
-_TOGETHER = (
-    "needs users who answer two questions: plan two dimensions, by other mechanisms than pair and agreement"
-)
+_TOGETHER = "needs users who answer two questions, by other mechanisms than pair and agreement"
 # Beside the mean: what predicts the error of a statistic, and why no option may estimate it.
 STATISTICS: dict[str, tuple[Callable[[Option, Group, tuple[float, ...]], float], str]] = {
     "distribution": (_distribution, _SHAPE),
     "quantile": (_quantile, _SHAPE),
     "variance": (_variance, _SHAPE),
-    "sd": (_deviation, _SHAPE),
+    "sd": (_sd, _SHAPE),
     "covariance": (_covariance, f"a covariance {_TOGETHER}"),
     "mean_by": (_mean_by, f"a mean by group {_TOGETHER}, a number and a category (use a schema)"),
 }
 
 
 def foretell(option: Option, statistic: str, p: tuple[float, ...] = _QUANTILES) -> float:
-    """The error of a statistic on the scale [−1, 1] if an option is carried out, averaged over its numbers.
+    """The error of a statistic on the scale [−1, 1], averaged over an option's numbers; infinite if not estimable.
 
-    The standard error of a mean, a variance, a standard deviation, a covariance and a mean by group (of groups of one
-    size); the Wasserstein-1 distance of a distribution; the root mean square error of quantiles. Infinite where the
-    option cannot estimate the statistic. `statistic` is "mean" or a name of `STATISTICS`, `p` says which quantiles.
-
-    >>> from hdr4me.planner import plan
-    >>> found = plan(n_users=100_000, n_dims=1, epsilon=1.0, mechanisms=["square_wave", "duchi"])
-    >>> error = {option.mechanism: foretell(option, "distribution") for option in found}
-    >>> error["duchi"], 0.005 < error["square_wave"] < 0.03
-    (inf, True)
+    The standard error of a mean, variance, standard deviation, covariance or mean by group, the Wasserstein-1 distance
+    of a distribution, the root mean square error of quantiles `p`.
     """
     groups = [group for group in option.workload.groups if group.is_number]
     if statistic == "mean":
@@ -210,12 +197,8 @@ def foretell(option: Option, statistic: str, p: tuple[float, ...] = _QUANTILES) 
     if statistic not in STATISTICS:
         raise InvalidInput.of("statistic", statistic, f"one of mean, {', '.join(STATISTICS)}")
     if not groups:
-        raise InvalidInput.of(
-            "statistic",
-            statistic,
-            "a plan with numbers that everybody has: categories have frequencies only, vectors the means of their "
-            "coordinates, optional numbers means and shares",
-        )
+        words = "'mean': other statistics need a number that is not optional"
+        raise InvalidInput.of("statistic", statistic, words)
     if option.base in (BLOCKS, PAIR):  # signs determine a mean and no more; of pairs only means are predicted
         return math.inf
     counts = np.array([group.count for group in groups], float)
@@ -233,9 +216,5 @@ def by_statistic(plan: Plan, statistic: str, p: Any = None) -> Plan:
     if not possible:
         raise InvalidInput(STATISTICS[statistic][1])
     possible.sort(key=lambda pair: (pair[0], pair[1].n_sampled))
-    return replace(
-        plan,
-        options=tuple(option for _, option in possible),
-        statistic=statistic,
-        statistic_errors=tuple(error for error, _ in possible),
-    )
+    errors, options = zip(*possible, strict=True)
+    return replace(plan, options=options, statistic=statistic, statistic_errors=errors)

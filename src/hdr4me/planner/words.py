@@ -1,4 +1,4 @@
-"""A plan in words: what it promises, of everything that is asked or of the dimensions that were named."""
+"""A plan in words: which tolerances it keeps, of all dimensions or of those named."""
 
 from __future__ import annotations
 
@@ -12,35 +12,19 @@ if TYPE_CHECKING:
     from hdr4me.planner.plan import Option, Plan
 
 _USELESS = 1.0  # a tolerance of half the range or more says nothing about a mean
-_NO_MEAN = (
-    "the share of users who have an optional value is less than three of its standard errors, so that no mean among "
-    "them is estimated"
-)
+_NO_MEAN = "the share of users who have an optional value is less than three of its standard errors"
 
 
 def number(x: float) -> str:
-    """Two significant digits and no exponent.
-
-    >>> number(0.2134), number(12.7), number(0.00031)
-    ('0.21', '13', '0.00031')
-    """
-    if not math.isfinite(x):
-        return "∞"
-    text = f"{float(f'{x:.2g}'):.10f}"
-    return text.rstrip("0").rstrip(".")
+    """Two significant digits and no exponent."""
+    return f"{float(f'{x:.2g}'):.10f}".rstrip("0").rstrip(".") if math.isfinite(x) else "∞"
 
 
 def percent(p: float) -> str:
-    """A probability as a percentage that never rounds to certainty.
-
-    >>> percent(0.95), percent(0.99999), percent(0.0004)
-    ('95 %', 'over 99.9 %', 'under 0.1 %')
-    """
-    if p > 0.999 and p < 1:
+    """A probability as a percentage that never rounds to certainty."""
+    if 0.999 < p < 1:
         return "over 99.9 %"
-    if 0 < p < 0.001:
-        return "under 0.1 %"
-    return f"{100 * p:.3g} %"
+    return "under 0.1 %" if 0 < p < 0.001 else f"{100 * p:.3g} %"
 
 
 def summary(plan: Plan) -> str:
@@ -51,40 +35,32 @@ def summary(plan: Plan) -> str:
     guess, ratio, beats = *_guess(option), option.beats_baseline
     answers = number(option.reports_per_dimension)
     answers += " answer" if answers == "1" else " answers"
-    warning = (
-        f"NOT WORTH ASKING AS IT IS: answering {guess} without asking anybody would score BETTER, {ratio}. "
-    )
+    kept = ", ".join(f"{name} ±{number(error)}" for name, error in list(option.errors.items())[:4])
+    better = f"answering {guess} without asking anybody would score BETTER, {ratio}. "
     parts = [
         _opening(plan) + (_promise_own(plan) if plan.asked_own else _promise(option)),
         plan.shortfall,
         _asked(plan),
         "" if plan.asked_own else _units(plan),
-        _errors(option),
+        f"standard errors: {kept}" if kept else "",
         _present(option),
         _sent(plan),
         f"{guess} would score {ratio}" if beats else "",
         f"with {answers} for each dimension bounds replace the normal law" if option.few else "",
         f"re-calibration is {option.recalibration.verdict}",
     ]
-    return ("" if beats else warning) + "; ".join(part for part in parts if part) + "."
-
-
-_ERRORS = {
-    "distribution": "the distribution will be off by {} (Wasserstein-1 distance)",
-    "quantile": "a quantile will be off by {}",
-    "variance": "a variance will be off by {}",
-    "sd": "a standard deviation will be off by {}",
-    "covariance": "a covariance will be off by {}",
-    "mean_by": "a mean in one of the groups, all of one size, will be off by {}",
-}
+    return (
+        ("" if beats else f"NOT WORTH ASKING AS IT IS: {better}")
+        + "; ".join(part for part in parts if part)
+        + "."
+    )
 
 
 def _of_statistic(plan: Plan) -> str:
-    error = _ERRORS[plan.statistic].format(f"{number(plan.statistic_errors[0])} on the scale [-1, 1]")
-    shapes = plan.statistic in ("distribution", "quantile") and plan.setting.prior_name == "uniform"
-    average = ", averaged over three shapes of values" if shapes else ""
+    names = {"sd": "standard deviation", "mean_by": "mean in one of the groups"}
+    error = f"a {names.get(plan.statistic, plan.statistic)} will be off by {number(plan.statistic_errors[0])}"
     means = f"its means will be within {_plus_minus(plan.best.tolerance_each)} each"
-    return f"{_opening(plan)}{error}{average}; {_sent(plan)}; {means}."
+    return f"{_opening(plan)}{error} on the scale [-1, 1]; {_sent(plan)}; {means}."
 
 
 def _guess(option: Option) -> tuple[str, str]:
@@ -116,11 +92,8 @@ def _sent(plan: Plan) -> str:
     if questions != option.n_dims:
         words = f"each user answers {option.n_sampled:,} of {questions:,} questions, numbers in pairs"
         if option.mechanism == PAIR and alone is not None:
-            gain = number(alone.mse / option.mse)
-            words += (
-                f", because two numbers asked together under the whole budget have {gain} times less error than one "
-                f"at a time by {alone.mechanism}"
-            )
+            gain = f"{number(alone.mse / option.mse)} times less error"
+            words += f", because two numbers asked together under the whole budget have {gain} than {alone.mechanism}"
         return words
     by = f"{BLOCKS} blocks (signs, asked together)"
     if option.mechanism != BLOCKS:
@@ -131,19 +104,13 @@ def _sent(plan: Plan) -> str:
     return f"each user sends {option.n_sampled:,} of {counted(option.n_dims, 'value')} by {by}"
 
 
-def _errors(option: Option) -> str:
-    """The predicted errors of selections, vectors and what is optional."""
-    kept = ", ".join(f"{name} ±{number(error)}" for name, error in list(option.errors.items())[:4])
-    return f"standard errors: {kept}" if kept else ""
-
-
 def _present(option: Option) -> str:
     """How many users are assumed to have an optional value."""
     groups = [group for group in option.workload.groups if group.optional]
     if not groups:
         return ""
-    shares = sorted(group.expected_present for group in groups)
-    taken = " to ".join(dict.fromkeys((percent(shares[0]), percent(shares[-1]))))
+    shares = [group.expected_present for group in groups]
+    taken = " to ".join(dict.fromkeys((percent(min(shares)), percent(max(shares)))))
     given = [group.present is not None for group in groups]
     how = "as given" if all(given) else "in part assumed" if any(given) else "assumed"
     return f"{taken} of the users have an optional value ({how})"

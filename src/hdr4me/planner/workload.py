@@ -1,17 +1,4 @@
-"""What is to be estimated: groups of dimensions that are alike, and what an answer that asks nobody would score.
-
-The baseline is the least that a collection must beat:
-
-- **Numbers**: zero everywhere scores E θ² = 1/3 over true means spread evenly on [−1, 1].
-- **Categories**: zero everywhere scores Σ f²/v, and 1/v everywhere scores Σ (f − 1/v)²/v. True frequencies are taken as
-  Zipf's, f_k ∝ 1/k, unless the expected ones are known: a few categories are common and most are rare, as they are in
-  data. With v categories Σ f² = (π²/6)/(ln v)², roughly.
-- **Selections**: the same with shares that sum to the expected number of choices. The mean number over the most is
-  taken as spread evenly on [0, 1]: zero scores 1/3 and one half scores 1/12.
-- **Optional numbers**: the mean like that of a number, the share of users with one like the mean number of choices.
-- **Vectors**: zero everywhere scores |E x|²/d. The mean of vectors of length d is taken as spread evenly in the ball of
-  norm 1, so that this is 1/(d + 2), unless the expected one is known.
-"""
+"""What is to be estimated: groups of dimensions that are alike, and the error of answers without a collection."""
 
 from __future__ import annotations
 
@@ -40,11 +27,9 @@ _SPREAD = 1.0 / 3.0  # the mean square of means that are uniform on [−1, 1]
 class Group:
     """So many dimensions alike: of `size` categories, vectors of `length`, or numbers whose values follow `prior`.
 
-    `scale` is the group's tolerance over the plan's own: infinite where nothing is asked of it. `squares` is Σ f² of a
-    category's expected frequencies, or |E x|² of a vector, where they are known. Of a selection a user may have up to
-    `choices` categories, and has `chosen` on average, where that is known. A vector x is on the scale on which its
-    largest norm is 1; `energy` is E|x|², where that is known. Of numbers or vectors that are `optional` the share
-    `present` of users have one, where that is known, and `prior`, `squares` and `energy` are about those.
+    `scale` is the group's tolerance over the plan's own, infinite where nothing is asked. If known, `squares` is Σ f²
+    of categories or |E x|² of vectors of norm 1, `energy` E|x|², `chosen` the mean number of at most `choices`
+    categories, and `present` the share of users with an optional value.
     """
 
     count: int
@@ -95,10 +80,9 @@ class Group:
 
     @property
     def population(self) -> tuple[Floats, Floats]:
-        """The values of one coordinate that are expected, NaN for "no value", and the shares of the users with them.
+        """The expected values of one coordinate, NaN for "no value", and the shares of the users with them.
 
-        The moments of a vector's report are linear in x and x²: two values ±√E x² with the right mean stand for all. So
-        they do for numbers that are spread evenly, of which the mean square of a report is known (`MeanSquare`).
+        Moments are linear in x and x²: of vectors and uniform numbers two values ±√E x² stand for all.
         """
         if self.size:
             f = self.expected_choices / self.size
@@ -120,15 +104,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Workload:
-    """Groups of dimensions, numbers first.
-
-    >>> Workload.of_size(750).n_dims, Workload((Group(2), Group(4, size=3))).n_coordinates
-    (750, 14)
-    """
+    """Groups of dimensions, numbers first; `places` gives each dimension's group in the schema's order."""
 
     groups: tuple[Group, ...]
     places: tuple[int, ...] = ()
-    """The number of each dimension's group in the schema's order; one group after the other if left out."""
 
     @classmethod
     def of(cls, schema: Any) -> Workload:
@@ -141,15 +120,12 @@ class Workload:
         count = Counter(dimensions)
         order = sorted(count, key=lambda group: group.shape)
         at = {group: k for k, group in enumerate(order)}
-        return cls(
-            tuple(replace(group, count=count[group]) for group in order), tuple(at[x] for x in dimensions)
-        )
+        groups = tuple(replace(group, count=count[group]) for group in order)
+        return cls(groups, tuple(at[x] for x in dimensions))
 
     @classmethod
     def of_size(cls, n_dims: int, n_categories: int | None = None, prior: Prior = UNIFORM) -> Workload:
         """So many dimensions alike: numbers, or categories of one size."""
-        if type(n_dims) is not int or n_dims < 1:
-            raise InvalidInput.of("n_dims", n_dims, "a positive integer")
         if n_categories is None:
             return cls((Group(n_dims, prior=prior),))
         if type(n_categories) is not int or n_categories < 2:
@@ -248,14 +224,12 @@ class Workload:
 
 def size_of(dimension: Any) -> Shape:
     """How many categories a dimension has, how many may be chosen at once, a vector's length, 1 if it is optional."""
-    if not dimension.statistics:
-        raise InvalidInput.of(
-            "schema",
-            dimension.name,
-            f"a dimension that reads as {dimension.reads!r} cannot be planned or compared",
-        )
     own = getattr(dimension, "at_most", 0), getattr(dimension, "length", 0)
-    return len(dimension.categories), *own, int(dimension.has_gaps)
+    shape = len(dimension.categories), *own, int(dimension.has_gaps)
+    if not any(shape) and not dimension.is_number:
+        words = f"a dimension that reads as {dimension.reads!r} cannot be planned or compared"
+        raise InvalidInput.of("schema", dimension.name, words)
+    return shape
 
 
 class Baseline(NamedTuple):
@@ -266,21 +240,13 @@ class Baseline(NamedTuple):
 
 
 def zipf_squares(size: int) -> float:
-    """Σ f² for Zipf's frequencies of `size` categories.
-
-    >>> round(zipf_squares(4043), 5)
-    0.02085
-    """
+    """Σ f² for Zipf's frequencies f_k ∝ 1/k of `size` categories."""
     rank = np.arange(1, size + 1)
     return float(np.sum(1.0 / rank**2) / np.sum(1.0 / rank) ** 2)
 
 
 def baseline(workload: Workload) -> Baseline:
-    """The baselines of a workload, per coordinate.
-
-    >>> round(baseline(Workload.of_size(5)).zeros, 4)
-    0.3333
-    """
+    """The baselines per coordinate: means are uniform on [−1, 1] or the ball, shares on [0, 1], categories Zipf's."""
     zeros = even = 0.0
     for group in workload.groups:
         less, square = 0.0, _SPREAD
