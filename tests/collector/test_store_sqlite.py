@@ -441,7 +441,7 @@ def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.
 def test_the_library_and_the_client_never_import_the_collector() -> None:
     code = (
         "import sys, hdr4me, hdr4me.client, hdr4me.cli.app; "
-        "print([n for n in sys.modules if 'collector' in n or n in ('psycopg', 'sqlite3')])"
+        "print([n for n in sys.modules if n.startswith('hdr4me.collector') or n in ('psycopg', 'sqlite3')])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
