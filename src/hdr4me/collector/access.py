@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,11 +54,7 @@ class Access:
         self._settings = settings
         secret = settings.secret or secrets.token_bytes(32)
         self._signer = TimestampSigner(secret, digest_method=hashlib.sha256)
-        self._tokens: list[Token] = []
-
-    def renew(self, tokens: Iterable[Token]) -> None:
-        """Use the tokens of the store."""
-        self._tokens = list(tokens)
+        self.tokens: list[Token] = []
 
     def grant(self, authorization: bytes | None) -> Grant | None:
         """What an Authorization header allows; None without a header. A wrong one is refused.
@@ -73,14 +69,16 @@ class Access:
             raise Refusal(401, "the Authorization header must be: Bearer TOKEN")
         found: Grant | None = None
         hashed = digest(given)
-        for token in self._tokens:
+        for token in self.tokens:
             if hmac.compare_digest(hashed, token.sha256):
                 found = Grant(token.scope, token.number)
-        if found is None and self._is_session(given):
-            found = Grant("admin", 0)
-        if found is None:
-            raise Refusal(401, "the token is not known")
-        return found
+        if found is not None:
+            return found
+        try:
+            self._signer.unsign(given, max_age=SESSION_SECONDS)
+        except BadSignature:
+            raise Refusal(401, "the token is not known") from None
+        return Grant("admin", 0)
 
     def require(self, authorization: bytes | None, scope: str) -> Grant:
         """The grant, or a refusal if it does not cover the scope."""
@@ -95,27 +93,12 @@ class Access:
 
     def open_session(self, key: str) -> str:
         """A session token in exchange for the key of the dashboard's link, which works once in one of the workers."""
-        right = hmac.compare_digest(digest(key), digest(self._settings.link_key))
-        if not (right and self._settings.link_key and self._first_use()):
-            raise Refusal(
-                401, "this link was used before or is wrong: start the collector again for a new one"
-            )
-        return self._signer.sign(secrets.token_urlsafe(12)).decode()
-
-    def _first_use(self) -> bool:
-        """Mark the link as used; creating a file that must not exist is atomic."""
-        try:
-            Path(self._settings.run_folder, "used").touch(0o600, exist_ok=False)
-        except FileExistsError:
-            return False
-        return True
-
-    def _is_session(self, given: bytes) -> bool:
-        try:
-            self._signer.unsign(given, max_age=SESSION_SECONDS)
-        except BadSignature:
-            return False
-        return True
+        known = self._settings.link_key
+        if known and hmac.compare_digest(digest(key), digest(known)):
+            with suppress(FileExistsError):  # creating a file that must not exist is atomic
+                Path(self._settings.run_folder, "used").touch(0o600, exist_ok=False)
+                return self._signer.sign(secrets.token_urlsafe(12)).decode()
+        raise Refusal(401, "this link was used before or is wrong: start the collector again for a new one")
 
 
 @dataclass

@@ -22,8 +22,7 @@ from hdr4me.atomic import replacing
 from hdr4me.collector import is_postgres
 from hdr4me.collector.errors import Damage, Damaged, StoreUnavailable
 from hdr4me.collector.stores.protocol import Rows
-from hdr4me.collector.stores.sqlite import rows as sqlite_rows
-from hdr4me.collector.stores.sqlite.connection import check_kind, connect, store_errors
+from hdr4me.collector.stores.sqlite import database as sqlite
 from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
 from hdr4me.survey import Survey
 from hdr4me.survey.canonical import parse
@@ -56,7 +55,7 @@ def backup(where: FilePath, target: FilePath, *, despite_damage: bool = False) -
         else:
             name = str(where)
             _copy_sqlite(Path(where), body, despite_damage)
-        with store_errors(name):
+        with sqlite.store_errors(name):
             contents, header, damage = _inspect(body)
         if damage:
             raise Damaged(name, damage)
@@ -80,12 +79,12 @@ def _folder(target: FilePath) -> Iterator[Path]:
 def _copy_sqlite(path: Path, body: Path, despite_damage: bool) -> None:
     if not path.is_file():
         raise StoreUnavailable(f"{path} does not exist: there is no store to back up")
-    with store_errors(path), closing(connect(path, readonly=True)) as source:
-        check_kind(source, path)
+    with sqlite.store_errors(path), closing(sqlite.connect(path, readonly=True)) as source:
+        sqlite.check_kind(source, path)
         if despite_damage:
             source.execute("begin")
-            intact = sqlite_rows.scan(source, lambda damage: None)
-            sqlite_rows.fill(body, sqlite_rows.read_tables(source), intact)
+            intact = sqlite.scan(source, lambda damage: None)
+            sqlite.fill(body, sqlite.read_tables(source), intact)
             return
         with closing(sqlite3.connect(body)) as copy:
             source.backup(copy)  # in one step: the copy is the store at one moment
@@ -93,13 +92,12 @@ def _copy_sqlite(path: Path, body: Path, despite_damage: bool) -> None:
 
 
 def _copy_postgres(url: str, body: Path, despite_damage: bool) -> str:
-    from hdr4me.collector.stores.postgres.connection import Database
-    from hdr4me.collector.stores.postgres.rows import read_blocks, read_tables
+    from hdr4me.collector.stores.postgres.database import Database, read_blocks, read_tables
 
     damage: list[Damage] = []
     with closing(Database(url)) as database:
         with database.reading() as connection:
-            sqlite_rows.fill(body, read_tables(connection), read_blocks(connection, damage.append))
+            sqlite.fill(body, read_tables(connection), read_blocks(connection, damage.append))
         if damage and not despite_damage:
             raise Damaged(database.name, damage)
         return database.name
@@ -160,15 +158,15 @@ def _header(path: Path, file: IO[bytes]) -> dict[str, Any]:
 def _inspect(body: Path) -> tuple[Contents, dict[str, Any], list[Damage]]:
     """The contents of an SQLite store, the header of a backup of it, and the damage found."""
     damage: list[Damage] = []
-    with closing(connect(body, readonly=True)) as connection:
-        check_kind(connection, body)
-        sqlite_rows.check_structure(connection, damage.append)
+    with closing(sqlite.connect(body, readonly=True)) as connection:
+        sqlite.check_kind(connection, body)
+        sqlite.check_structure(connection, damage.append)
         blocks = reports = 0
         sums = hashlib.sha256()
-        for block in sqlite_rows.scan(connection, damage.append):
+        for block in sqlite.scan(connection, damage.append):
             blocks, reports = blocks + 1, reports + len(block)
             sums.update(block.checksum)
-        tables = sqlite_rows.read_tables(connection)
+        tables = sqlite.read_tables(connection)
     surveys: dict[str, Survey] = {}
     for fingerprint, document in tables["surveys"]:
         try:
@@ -220,16 +218,15 @@ def restore(source: FilePath, where: FilePath) -> Contents:
 
 
 def _fill_postgres(url: str, body: Path) -> None:
-    from hdr4me.collector.stores.postgres.connection import Database
-    from hdr4me.collector.stores.postgres.rows import fill
+    from hdr4me.collector.stores.postgres.database import Database, fill
 
     with (
-        closing(connect(body, readonly=True)) as source,
+        closing(sqlite.connect(body, readonly=True)) as source,
         closing(Database(url)) as database,
         database.transaction() as connection,
     ):
         connection.execute("lock table rounds in access exclusive mode")
         if connection.execute("select 1 from rounds limit 1").fetchone():
             raise InvalidInput(f"{database.name} has rounds already: restore into an empty database")
-        blocks = sqlite_rows.scan(source, lambda damage: None)
-        fill(connection, sqlite_rows.read_tables(source), blocks)
+        blocks = sqlite.scan(source, lambda damage: None)
+        fill(connection, sqlite.read_tables(source), blocks)

@@ -240,7 +240,7 @@ class Collector:
 
     def _renew(self) -> None:
         """Read what every request needs, in a thread."""
-        self.access.renew(self.store.tokens())
+        self.access.tokens = self.store.tokens()
         rounds, forms = self.store.rounds(), dict(self.forms)
         known = {one.survey.fingerprint for one in forms.values()}
         for round in rounds:

@@ -21,8 +21,8 @@ from hdr4me.collector.batch import Batch, Block, grouped, joined, split_ids, wit
 from hdr4me.collector.errors import Damage, OnDamage, UnknownRound
 from hdr4me.collector.stores import protocol
 from hdr4me.collector.stores.memory import Running, count, minus
-from hdr4me.collector.stores.postgres import rows as table
-from hdr4me.collector.stores.postgres.connection import Connection, Database
+from hdr4me.collector.stores.postgres import database as table
+from hdr4me.collector.stores.postgres.database import Connection, Database
 from hdr4me.collector.stores.protocol import Quarantine, Round, Rows, Store, Stored
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally

@@ -27,8 +27,8 @@ from hdr4me.collector.errors import Damage, OnDamage, StoreBusy, StoreError, Sto
 from hdr4me.collector.stores import protocol
 from hdr4me.collector.stores.memory import SMALL, Live, count, minus
 from hdr4me.collector.stores.protocol import Quarantine, Round, Rows, Store, Stored, log
-from hdr4me.collector.stores.sqlite import connection as files
-from hdr4me.collector.stores.sqlite.rows import INSERT_BLOCK, check_structure, read_numbers, scan
+from hdr4me.collector.stores.sqlite import database as files
+from hdr4me.collector.stores.sqlite.database import INSERT_BLOCK, check_structure, read_numbers, scan
 from hdr4me.errors import FormatError, LedgerBusy
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
