@@ -21,7 +21,7 @@ from hdr4me.collector.export import write_parquet
 from hdr4me.collector.forms import id_of
 from hdr4me.collector.state import Collector
 from hdr4me.collector.stores.protocol import Quarantine
-from hdr4me.collector.upload import Upload, header_of, read_body
+from hdr4me.collector.upload import Upload, header_of, reading
 from hdr4me.collector.views import explained, exposition, page_response, status_of
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
@@ -106,12 +106,11 @@ class _Routes:
             raise Refusal(404, "there is no survey of this fingerprint") from None
 
     async def _document(self, request: Request) -> Any:
-        body, held = await read_body(self._c, request.scope, request.receive, 1 << 14)
-        self._c.body_bytes -= held
-        try:
-            return msgspec.json.decode(body)
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            raise Refusal(400, "the body is not JSON") from None
+        async with reading(self._c, request.scope, request.receive, 1 << 14) as body:
+            try:
+                return msgspec.json.decode(body)
+            except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+                raise Refusal(400, "the body is not JSON") from None
 
     async def healthz(self, request: Request) -> Response:
         return _json({"status": "ok"})
@@ -165,11 +164,8 @@ class _Routes:
         return _json(found, cache="public, max-age=3600")
 
     async def open_round(self, request: Request) -> Response:
-        body, held = await read_body(self._c, request.scope, request.receive, _MOST_DOCUMENT)
-        try:
+        async with reading(self._c, request.scope, request.receive, _MOST_DOCUMENT) as body:
             survey = await self._c.parse(Survey.from_json, body)
-        finally:
-            self._c.body_bytes -= held
         round = await self._c.change_round(self._c.store.open_round, survey, "round opened")
         return _json({"round": round.number, "survey": round.fingerprint, "state": round.state}, 201)
 

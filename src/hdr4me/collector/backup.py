@@ -12,8 +12,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -49,7 +48,7 @@ def backup(where: FilePath, target: FilePath, *, despite_damage: bool = False) -
     The file appears whole or not at all. `despite_damage` leaves damaged blocks out instead of raising Damaged.
     """
     with replacing(target, mode=0o600) as temporary, _folder(target) as folder:
-        body = folder / "body.db"
+        body = Path(folder, "body.db")
         if is_postgres(where):
             name = _copy_postgres(str(where), body, despite_damage)
         else:
@@ -68,12 +67,9 @@ def backup(where: FilePath, target: FilePath, *, despite_damage: bool = False) -
     return contents
 
 
-@contextmanager
-def _folder(target: FilePath) -> Iterator[Path]:
+def _folder(target: FilePath) -> tempfile.TemporaryDirectory[str]:
     """A folder beside the target, on the same disk, readable only by this user."""
-    parent = Path(target).absolute().parent
-    with tempfile.TemporaryDirectory(dir=parent, prefix=".hdr4me-backup-") as folder:
-        yield Path(folder)
+    return tempfile.TemporaryDirectory(dir=Path(target).absolute().parent, prefix=".hdr4me-backup-")
 
 
 def _copy_sqlite(path: Path, body: Path, despite_damage: bool) -> None:
@@ -106,7 +102,7 @@ def _copy_postgres(url: str, body: Path, despite_damage: bool) -> str:
 def verify(path: FilePath) -> Contents:
     """Check every checksum of a backup; Damaged lists the damage, FormatError means that it is not a backup."""
     with _folder(path) as folder:
-        return _extract(Path(path), folder / "body.db")
+        return _extract(Path(path), Path(folder, "body.db"))
 
 
 def _extract(path: Path, body: Path) -> Contents:
@@ -207,8 +203,8 @@ def restore(source: FilePath, where: FilePath) -> Contents:
         if target.exists() or target.with_name(target.name + "-wal").exists():
             raise InvalidInput(f"{where} exists already: restore into a new file, then move it")
         with replacing(target, mode=0o600) as temporary, _folder(target) as folder:
-            contents = _extract(Path(source), folder / "body.db")
-            shutil.copyfile(folder / "body.db", temporary)
+            contents = _extract(Path(source), body := Path(folder, "body.db"))
+            shutil.copyfile(body, temporary)
         return contents
     with tempfile.TemporaryDirectory() as folder:
         body = Path(folder, "body.db")

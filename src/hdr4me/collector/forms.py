@@ -61,10 +61,6 @@ class Forms:
         return prefix_of(self.survey.fingerprint).encode()
 
     @cached_property
-    def _layout(self) -> Layout:
-        return Layout.of(self.survey)
-
-    @cached_property
     def longest(self) -> int:
         """The length of the longest JSON of a report."""
         return longest_line(self.survey)
@@ -176,7 +172,7 @@ class Forms:
 
     def _status(self, rows: Bytes) -> Bytes:
         """0 for each valid report, or the reason why it is rejected: by the code that counts reports."""
-        survey, layout = self.survey, self._layout
+        survey, layout = self.survey, Layout.of(self.survey)
         counts = np.zeros(layout.size, np.int64)
         if not survey.byte_wise:
             return count_any(rows, survey, layout, counts)

@@ -203,14 +203,10 @@ class Store(ABC):
         if found and on_damage is None:
             raise Damaged(self.name, found)
 
-    def survey(self, fingerprint: str) -> Survey:
-        """The survey of a round; InvalidInput if there is none."""
-        return self._survey(fingerprint, self._rows)
-
-    def _survey(self, fingerprint: str, rows: Callable[..., Rows]) -> Survey:
-        """The survey, read with `rows` the first time."""
+    def survey(self, fingerprint: str, rows: Callable[..., Rows] | None = None) -> Survey:
+        """The survey of a round, read with `rows` the first time; InvalidInput if there is none."""
         if fingerprint not in self._surveys:
-            found = rows("select document from surveys where fingerprint = ?", fingerprint)
+            found = (rows or self._rows)("select document from surveys where fingerprint = ?", fingerprint)
             if not found:
                 raise InvalidInput.of("fingerprint", fingerprint, "the fingerprint of a round's survey")
             self._surveys[fingerprint] = Survey.from_json(found[0][0])

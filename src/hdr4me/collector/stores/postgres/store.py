@@ -103,7 +103,7 @@ class PostgresStore(Store):
     def _made(self, connection: Connection, row: Sequence[Any]) -> Round:
         number, fingerprint, state, opened, closed, stored = row
         fetch = partial(_fetch, connection)
-        survey = self._survey(fingerprint, fetch)
+        survey = self.survey(fingerprint, fetch)
         if state == "sealed":
             stored = self._stored_tally(number, survey, "all", fetch).n_reports
         return Round(number, fingerprint, survey.series, state, opened, closed, stored)
@@ -144,7 +144,7 @@ class PostgresStore(Store):
             raise UnknownRound(min(missing))
         fetch = partial(_fetch, connection)
         return {
-            number: self._survey(fingerprint, fetch) for number, fingerprint, state in rows if state == "open"
+            number: self.survey(fingerprint, fetch) for number, fingerprint, state in rows if state == "open"
         }
 
     def fold(self, round: int) -> None:

@@ -97,7 +97,7 @@ class SqliteStore(Store):
         for number, fingerprint, state, opened, closed in rows(
             "select number, fingerprint, state, opened, closed from rounds order by number"
         ):
-            survey, day = self._survey(fingerprint, rows), date.fromordinal
+            survey, day = self.survey(fingerprint, rows), date.fromordinal
             live = Live(number, survey, state, day(opened), closed and day(closed))
             if state == "sealed":
                 live.n_sealed = self._stored_tally(number, survey, "all", rows).n_reports
