@@ -101,7 +101,9 @@ class Group:
         self.ids = self._ids.tobytes()
         self._owners = np.repeat(np.arange(len(batches)), counts)[self._order]
         self._data = b"".join([batch.data for batch in batches])
-        self._sizes = _sizes(batches)
+        self._sizes: Numbers = np.concatenate(
+            [np.full(len(b), len(b.data) // len(b)) if b.sizes is None else b.sizes for b in batches]
+        )
         keys = [(batch.hour, batch.source) for batch in batches]
         self._keys = sorted(set(keys))
         self._key_of = np.array([self._keys.index(key) for key in keys])[self._owners]
@@ -135,28 +137,12 @@ class Group:
 
     def _take(self, rows: Numbers) -> tuple[bytes, bytes]:
         """Sizes and data of some reports, in this order, as a block holds them."""
-        data = np.frombuffer(self._data, np.uint8)
-        if isinstance(self._sizes, int):
-            return b"", data.reshape(-1, self._sizes)[rows].tobytes() if self._sizes else b""
-        ends = np.cumsum(self._sizes)
-        sizes = self._sizes[rows]
-        if (sizes == sizes[0]).all():
-            at = (ends - self._sizes)[rows]
-            return b"", data[at[:, None] + np.arange(sizes[0])].tobytes()
-        parts = [self._data[end - size : end] for end, size in zip(ends[rows], sizes, strict=True)]
-        return sizes.astype("<u4").tobytes(), b"".join(parts)
-
-
-def _sizes(batches: Sequence[Batch]) -> int | Numbers:
-    """The size of all reports if it is the same, or of each report."""
-    common = [len(batch.data) // len(batch) if batch.sizes is None else None for batch in batches]
-    if common[0] is not None and all(size == common[0] for size in common):
-        return common[0]
-    columns = [
-        np.full(len(batch), size) if size is not None else np.asarray(batch.sizes, np.int64)
-        for batch, size in zip(batches, common, strict=True)
-    ]
-    return np.concatenate(columns)
+        if (self._sizes == self._sizes[0]).all():
+            data = np.frombuffer(self._data, np.uint8).reshape(len(self._sizes), -1)
+            return b"", data[rows].tobytes()
+        sizes, ends = self._sizes[rows], np.cumsum(self._sizes)[rows]
+        parts = [self._data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+        return b"" if (sizes == sizes[0]).all() else sizes.astype("<u4").tobytes(), b"".join(parts)
 
 
 def random_number() -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest, registry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from starlette.responses import Response
 
@@ -91,7 +91,7 @@ def _alarms(held: Snapshot | None) -> dict[str, Any]:
 
 
 @dataclass(eq=False)
-class _Counts:
+class _Counts(registry.Collector):
     """Reads the store at every scrape, so the counts are right after a restart and with many workers."""
 
     _collector: Collector
@@ -130,9 +130,7 @@ class _Counts:
 
 def exposition(collector: Collector) -> bytes:
     """The metrics as text; called in a thread."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Counts(collector))
-    return generate_latest(registry)
+    return generate_latest(_Counts(collector))
 
 
 # The content security policy of the pages: nothing from other origins, no inline script or style.
