@@ -234,7 +234,7 @@ class _Routes:
         """Every stored report with its id, as one Parquet file that is made while it is sent."""
         number = self._number(request)
         round = await self._c.read(self._c.store.round, number)
-        if round.sealed:
+        if round.state == "sealed":
             raise Refusal(410, f"round {number} is sealed: only its tally is kept")
         headers = _attachment(f"round-{number}.parquet", "vnd.apache.parquet")
         return StreamingResponse(self._parquet_pieces(number), headers=headers)

@@ -1,8 +1,4 @@
-"""Backups: one file for every store, with the checksum of each part; written whole or not at all, verified, restored.
-
-The file is a line of JSON (the contents and checksums), then the bytes of an SQLite store. It can be restored as an
-SQLite file or into PostgreSQL, from either kind of store.
-"""
+"""Backups of both kinds of stores: a line of JSON with checksums, then the bytes of an SQLite store."""
 
 from __future__ import annotations
 
@@ -206,23 +202,17 @@ def restore(source: FilePath, where: FilePath) -> Contents:
             contents = _extract(Path(source), body := Path(folder, "body.db"))
             shutil.copyfile(body, temporary)
         return contents
-    with tempfile.TemporaryDirectory() as folder:
-        body = Path(folder, "body.db")
-        contents = _extract(Path(source), body)
-        _fill_postgres(str(where), body)
-    return contents
-
-
-def _fill_postgres(url: str, body: Path) -> None:
     from hdr4me.collector.stores.postgres.database import Database, fill
 
-    with (
-        closing(sqlite.connect(body, readonly=True)) as source,
-        closing(Database(url)) as database,
-        database.transaction() as connection,
-    ):
-        connection.execute("lock table rounds in access exclusive mode")
-        if connection.execute("select 1 from rounds limit 1").fetchone():
-            raise InvalidInput(f"{database.name} has rounds already: restore into an empty database")
-        blocks = sqlite.scan(source, lambda damage: None)
-        fill(connection, sqlite.read_tables(source), blocks)
+    with tempfile.TemporaryDirectory() as folder:
+        contents = _extract(Path(source), body := Path(folder, "body.db"))
+        with (
+            closing(sqlite.connect(body, readonly=True)) as copy,
+            closing(Database(str(where))) as database,
+            database.transaction() as connection,
+        ):
+            connection.execute("lock table rounds in access exclusive mode")
+            if connection.execute("select 1 from rounds limit 1").fetchone():
+                raise InvalidInput(f"{database.name} has rounds already: restore into an empty database")
+            fill(connection, sqlite.read_tables(copy), sqlite.scan(copy, lambda damage: None))
+    return contents

@@ -1,8 +1,4 @@
-"""Reports from the request to the stored row: a `Batch` when they arrive, a `Block` in the store.
-
-A batch is parsed and checked once, queued, written, and then holds its result. A block holds the reports of one round,
-hour and source, sorted by id, so that the order of arrival is lost, with a checksum of every byte.
-"""
+"""Reports from the request to the stored row: a `Batch` when they arrive, a `Block` in the store."""
 
 from __future__ import annotations
 
@@ -128,7 +124,7 @@ class Group:
                 continue
             sizes, data = self._take(self._order[chosen])
             ids = self._ids[chosen].tobytes()
-            block = Block(random_number(), self.round, hour, source, ids, sizes, data)
+            block = Block(secrets.randbits(61), self.round, hour, source, ids, sizes, data)
             try:
                 found.append((block, block.rows(survey)))
             except FormatError as error:
@@ -145,26 +141,17 @@ class Group:
         return b"" if (sizes == sizes[0]).all() else sizes.astype("<u4").tobytes(), b"".join(parts)
 
 
-def random_number() -> int:
-    """The number of a block, which says nothing about its time."""
-    return secrets.randbits(61)  # below FRESH
-
-
 @dataclass(frozen=True)
 class Block:
-    """Reports of one round, hour and source, sorted by id.
-
-    `id_bytes` and `data` hold the ids and the reports end to end, and `sizes` the size of each report in four bytes,
-    little-endian; it is empty if all have the same size.
-    """
+    """Reports of one round, hour and source, sorted by id, so that the order of arrival is lost."""
 
     number: int
     round: int
     hour: int
     source: int
-    id_bytes: bytes
-    sizes: bytes
-    data: bytes
+    id_bytes: bytes  # the ids end to end
+    sizes: bytes  # of each report in four bytes, little-endian; empty if all have the same size
+    data: bytes  # the reports end to end
 
     def __len__(self) -> int:
         return len(self.id_bytes) // ID_SIZE
@@ -229,7 +216,7 @@ def block_of(round: int, hour: int, source: int, reports: Iterable[tuple[bytes, 
     lengths = [len(payload) for _, payload in pairs]
     sizes = b"" if len(set(lengths)) <= 1 else np.array(lengths, "<u4").tobytes()
     ids, data = b"".join([id for id, _ in pairs]), b"".join([payload for _, payload in pairs])
-    return Block(random_number(), round, hour, source, ids, sizes, data)
+    return Block(secrets.randbits(61), round, hour, source, ids, sizes, data)
 
 
 def read_block(row: Sequence[Any]) -> Block:

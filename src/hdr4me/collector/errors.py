@@ -141,10 +141,7 @@ class _ToLog(logging.Handler):
 
 
 def quiet_server(log: Log) -> None:
-    """Write the errors of the HTTP server to `log`, and its access log nowhere, since it holds addresses.
-
-    The warnings of the connection pool are dropped: the store reports the same failures.
-    """
+    """Write the errors of the HTTP server to `log`, and its access log nowhere, since it holds addresses."""
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "psycopg.pool"):
         logger = logging.getLogger(name)
         logger.handlers = [_ToLog(log)] if name == "uvicorn.error" else []

@@ -1,13 +1,11 @@
-"""The three forms of an upload: one JSON report, lines of JSON, an Arrow stream; each becomes a checked `Batch`.
-
-A bad line never fails its batch: it is listed with its number and the reason.
-"""
+"""The three forms of an upload: one JSON report, lines of JSON, an Arrow stream; each becomes a checked `Batch`."""
 
 from __future__ import annotations
 
 import binascii
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -141,12 +139,10 @@ class Forms:
         content = line.strip(b" \t\r")
         if not content:
             return None
-        if len(content) > self.longest + 256:
-            return Reason.MALFORMED.text
-        try:
-            document: Any = json.loads(content.decode("utf-8"), object_pairs_hook=no_twins)
-        except (ValueError, RecursionError):
-            return Reason.MALFORMED.text
+        document: Any = None
+        if len(content) <= self.longest + 256:
+            with suppress(ValueError, RecursionError):
+                document = json.loads(content.decode("utf-8"), object_pairs_hook=no_twins)
         if not isinstance(document, dict) or set(document) != {"id", "report"}:
             return Reason.MALFORMED.text
         text = document["id"]

@@ -167,9 +167,9 @@ def _ask(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) ->
                 found = None
             said = found["error"] if isinstance(found, dict) and "error" in found else response.reason_phrase
             reason = f"the collector answered {response.status_code}: {str(said)[:300]}"
-            if response.status_code == 200 and isinstance(found, dict):
-                return found
             if response.status_code == 200:
+                if isinstance(found, dict):
+                    return found
                 raise NotTaken("the answer is not that of a collector: is the address right?")
             if response.status_code not in _AGAIN:
                 raise NotTaken(reason)

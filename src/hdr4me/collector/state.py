@@ -25,10 +25,7 @@ MOST_AT_ONCE = 200_000  # reports in a transaction, beyond which the rest waits 
 
 
 class Writer:
-    """One writer for a store; `submit` is called in the event loop, the store in a thread of its own.
-
-    If more than `most_waiting` reports wait, `submit` refuses with 503.
-    """
+    """One writer for a store; `submit` is called in the event loop, the store in a thread of its own."""
 
     def __init__(self, store: Store, most_waiting: int, log: Log) -> None:
         self.store, self.most_waiting, self.log = store, most_waiting, log
@@ -46,7 +43,7 @@ class Writer:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def submit(self, batch: Batch) -> asyncio.Future[None]:
-        """Queue a batch; the future is done when the batch is on the disk and holds its result."""
+        """Queue a batch, or refuse it; the future is done when the batch is on the disk and holds its result."""
         if self._stop:
             raise Refusal(503, "the collector is stopping: try again", retry_after=5)
         if self.waiting + len(batch) > self.most_waiting and self.waiting:

@@ -1,7 +1,4 @@
-"""Uploads: POST /v1/rounds/{n}/reports as plain ASGI in front of everything else, for speed.
-
-Here is also what all requests have in common: headers, bodies and errors.
-"""
+"""Uploads as plain ASGI in front of all other routes, for speed; headers, bodies and errors of all requests."""
 
 from __future__ import annotations
 

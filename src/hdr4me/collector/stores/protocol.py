@@ -48,11 +48,6 @@ class Round:
     closed: date | None
     stored: int
 
-    @property
-    def sealed(self) -> bool:
-        """Whether only the tally is left."""
-        return self.state == "sealed"
-
 
 @dataclass(frozen=True)
 class Quarantine:
@@ -67,10 +62,6 @@ class Quarantine:
         for name, value in (("hour", self.hour), ("source", self.source)):
             if value is not None and (type(value) is not int or not 0 <= value < 1 << 31):
                 raise InvalidInput.of(name, value, "an integer from 0 to 2^31 - 1")
-
-    def covers(self, hour: int, source: int) -> bool:
-        """Whether reports of this hour and source are left out."""
-        return self.hour in (None, hour) and self.source in (None, source)
 
 
 @dataclass(frozen=True)
@@ -146,10 +137,7 @@ class Store(ABC):
 
     @abstractmethod
     def blocks(self, round: int, *, on_damage: OnDamage | None = None) -> Iterator[Block]:
-        """Every intact block of a round, as of the first iteration.
-
-        Damaged blocks are passed to `on_damage`; without it, Damaged is raised at the end.
-        """
+        """Every intact block, as of the first iteration; damage goes to `on_damage`, or raises Damaged at the end."""
 
     @abstractmethod
     def arrivals(self, round: int) -> list[Stored]:
@@ -246,7 +234,7 @@ class Store(ABC):
 
     def set_quarantine(self, round: int, quarantine: Quarantine, *, on: bool = True) -> None:
         """Put reports into quarantine, or release them. Nothing is deleted. Raises Sealed after sealing."""
-        if self.round(round).sealed:
+        if self.round(round).state == "sealed":
             raise Sealed(f"round {round} is sealed: its quarantine can no longer be changed")
         hour = _ANY if quarantine.hour is None else quarantine.hour
         source = _ANY if quarantine.source is None else quarantine.source
@@ -310,10 +298,7 @@ SEAL_ROUND = "update rounds set state = 'sealed' where number = ?"
 def migrate(
     version: int, steps: Sequence[tuple[str, ...]], execute: Callable[[str], object], where: str
 ) -> int:
-    """Execute the migrations of `steps` after number `version` in the caller's transaction; the number of the last one.
-
-    A released migration is never changed: a new one is appended.
-    """
+    """Execute the migrations after number `version` in the caller's transaction; the number of the last one."""
     if version > len(steps):
         raise SchemaTooNew(
             f"{where} has schema {version}, and this program knows schemas up to {len(steps)}: "
@@ -349,7 +334,7 @@ def check_seal(round: Round) -> bool:
 
 def covered(quarantines: Sequence[Quarantine], hour: int, source: int) -> bool:
     """Whether one of the quarantines covers the reports of an hour and a source."""
-    return any(quarantine.covers(hour, source) for quarantine in quarantines)
+    return any(q.hour in (None, hour) and q.source in (None, source) for q in quarantines)
 
 
 class Kept(NamedTuple):
@@ -367,7 +352,7 @@ def seal_due(store: Store, *, now: datetime, grace_days: int) -> Kept:
     """
     rounds, day, hour = store.rounds(), day_of(now), int(now.timestamp() // 3600)
     days = [known for r in rounds for known in (r.opened, r.closed) if known is not None]
-    hours = [arrival.hour for r in rounds if not r.sealed for arrival in store.arrivals(r.number)]
+    hours = [arrival.hour for r in rounds if r.state != "sealed" for arrival in store.arrivals(r.number)]
     if max(days, default=day) > day:
         return Kept((), f"the clock says {day}, and the store has a round of {max(days)}: set the clock")
     if max(hours, default=hour) > hour:

@@ -81,20 +81,13 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """A transaction that is committed when the block ends, and rolled back if it raises.
-
-        The pool checks a connection before it is used. If the commit itself fails, its outcome is unknown and the
-        error is raised.
-        """
+        """A transaction that is committed when the block ends, and rolled back if it raises."""
         with self._errors(), self._pool.connection() as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A read-only view of the database as of the first statement.
-
-        It has its own connection: a slow download must not hold a connection that the writer waits for.
-        """
+        """A read-only view as of the first statement, not from the pool: a slow download must not block the writer."""
         with self._errors(), self._connected() as connection:
             connection.execute("set transaction isolation level repeatable read, read only")
             yield connection

@@ -52,10 +52,7 @@ def _fetch(connection: Connection, sql: str, *values: Any) -> Rows:
 
 
 class PostgresStore(Store):
-    """Reports in PostgreSQL (see `Store`), in the schema `hdr4me`; memory does not grow with the reports.
-
-    When `fold` reports wait, their counts are merged into the stored tally.
-    """
+    """Reports in PostgreSQL (see `Store`); when `fold` reports wait, their counts are merged into the stored tally."""
 
     def __init__(self, url: str, *, fold: int = FOLD) -> None:
         self._database = Database(url)
@@ -152,7 +149,7 @@ class PostgresStore(Store):
         with self._database.transaction() as connection:
             _lock(connection, _COUNTS, round)
             found = self._round(connection, round)
-            if found.sealed:
+            if found.state == "sealed":
                 return
             chosen, reports = [], 0
             for number, n in _fetch(connection, "select number, n from pending where round = ?", round):
@@ -228,7 +225,7 @@ class PostgresStore(Store):
         with self._database.reading() as connection:
             found = self._round(connection, round)
             survey = self.survey(found.fingerprint)
-            if found.sealed:
+            if found.state == "sealed":
                 return self._sealed_tally(round, survey, without)
             total = self._running(connection, round, survey)
             waiting = count(table.read_blocks(connection, self._note, _WAITING, round), survey)

@@ -142,16 +142,12 @@ def scan(connection: sqlite3.Connection, on_damage: OnDamage, round: int | None 
     Where SQLite cannot continue, the table is read again in parts that are halved until only the damage is left out.
     The parts are counted from the beginning of the table, never searched for: a search would trust row numbers.
     """
-    before, connection.text_factory = connection.text_factory, _not_bytes
+    # No column of a block is text: a value that SQLite reads as text was changed, and its type shows it.
+    before, connection.text_factory = connection.text_factory, lambda text: text.decode("latin-1")
     try:
         yield from _Scan(connection, on_damage, round).run()
     finally:
         connection.text_factory = before
-
-
-def _not_bytes(text: bytes) -> str:
-    """No column of a block is text: a value that SQLite reads as text was changed, and its type shows it."""
-    return text.decode("latin-1")
 
 
 class _Scan:

@@ -44,10 +44,7 @@ class _Change:
 
 
 class SqliteStore(Store):
-    """Reports in an SQLite file (see `Store`).
-
-    Memory: 16 bytes for the id of each stored report and about 20 MB; see `IdSet`.
-    """
+    """Reports in an SQLite file (see `Store`); memory grows with the ids of the stored reports (see `IdSet`)."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(str(path))
