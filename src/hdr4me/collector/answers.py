@@ -155,11 +155,7 @@ class Answers:
         return found
 
     def series(self, series: str, asked: Asked, *, permanent: bool) -> dict[str, Any]:
-        """The rounds of a series together.
-
-        The tallies of fresh answers, or of different users, are summed. Permanent answers repeat their noise: the
-        rounds are averaged, with conservative standard errors.
-        """
+        """The rounds of a series together: fresh answers are summed, permanent ones averaged, since noise repeats."""
         rounds = [round for round in self._store.rounds() if round.series == series]
         if not rounds:
             raise Refusal(404, "there is no round of this series")

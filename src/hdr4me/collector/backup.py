@@ -190,10 +190,7 @@ def _sha256(path: Path) -> str:
 
 
 def restore(source: FilePath, where: FilePath) -> Contents:
-    """Make a store of a backup, after every checksum of it is verified; nothing is overwritten.
-
-    `where` is the path of a new SQLite store, or the URL of a PostgreSQL database without rounds.
-    """
+    """Make a store of a verified backup: a new SQLite file, or the tables of a PostgreSQL database without rounds."""
     if not is_postgres(where):
         target = Path(where)
         if target.exists() or target.with_name(target.name + "-wal").exists():

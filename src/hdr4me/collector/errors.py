@@ -33,11 +33,6 @@ class Refusal(HDR4MEError):
         if close:
             self.headers.append((b"connection", b"close"))
 
-    @property
-    def body(self) -> bytes:
-        """The sentence as JSON."""
-        return error_body(str(self))
-
 
 def error_body(sentence: str) -> bytes:
     """`{"error": sentence}`, without terminal control characters."""

@@ -1,8 +1,4 @@
-"""The client for many records: reports and their ids in a spool, sent in batches until the collector accepts them.
-
-The ids are generated with the reports and stored before anything is sent. After any failure, sending the spool again
-under the same ids counts every report once.
-"""
+"""The client for many records: a spool of reports and their ids, sent until every report is counted once."""
 
 from __future__ import annotations
 
@@ -124,9 +120,8 @@ def send(
 ) -> Sent:
     """Send a spool; each batch is sent again, after a random and growing delay, until the collector accepts it.
 
-    The reports go to the given round, or to the latest open round of the survey, in the form "arrow" or "ndjson".
-    `progress` is called with the number of reports in each batch; `client` and `wait` are for tests. NotTaken means
-    that the collector refused a batch or was not reachable; the spool can be sent again.
+    The reports go to the given round, or to the latest open round of the survey. NotTaken means that the collector
+    refused a batch or was not reachable; the spool can be sent again.
     """
     if form not in FORMS:
         raise InvalidInput.of("form", form, f"one of {', '.join(FORMS)}")

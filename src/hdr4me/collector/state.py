@@ -104,11 +104,7 @@ class Writer:
         return group
 
     def _write(self, group: list[Batch]) -> list[tuple[Batch, Exception]]:
-        """Write a group in one transaction, in the writer's thread; the batches that failed, with the error.
-
-        If the contents of a batch make the store fail, which a parsed batch should not, each batch is written alone,
-        so that one cannot affect the others.
-        """
+        """Write a group in one transaction, in the writer's thread; the batches that failed, with the error."""
         try:
             self.store.write(group)
             return []
@@ -117,6 +113,7 @@ class Writer:
         except Exception as error:
             if len(group) == 1:
                 raise
+            # The contents of one batch made the store fail, which those of a parsed batch should not.
             self.log.failure("a group failed and is written one by one", error, requests=len(group))
         failed = []
         for batch in group:
@@ -160,11 +157,7 @@ _SEAL_EVERY = 600.0  # seconds between two searches for rounds to seal
 
 
 class Collector:
-    """Everything that requests share: a `store`, the `settings` and a `log`.
-
-    `forms` parses the uploads of each round by its number, and `open_rounds` holds the numbers of open rounds. Both are
-    renewed every second, since another worker may change the store.
-    """
+    """Everything that requests share; what is read from the store is renewed, since another worker may change it."""
 
     def __init__(self, store: Store, settings: Settings, log: Log | None = None) -> None:
         self.store, self.settings, self.log = store, settings, log or Log()
@@ -173,7 +166,7 @@ class Collector:
         self.access = Access(settings)
         self.rates = Rates(self.limits.rate)
         self.answers = Answers(store, settings.min_reports, settings.snapshots)
-        self.forms: dict[int, Forms] = {}
+        self.forms: dict[int, Forms] = {}  # by the number of the round
         self.open_rounds: frozenset[int] = frozenset()
         self.body_bytes = 0
         self.full = False

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hdr4me.collector.access import Grant
 from hdr4me.collector.batch import Batch
-from hdr4me.collector.errors import Log, Refusal, Sealed, StoreError, UnknownRound
+from hdr4me.collector.errors import Log, Refusal, Sealed, StoreError, UnknownRound, error_body
 from hdr4me.collector.forms import BAD_ID, Forms, id_of
 from hdr4me.collector.state import Collector
 from hdr4me.errors import HDR4MEError
@@ -186,7 +186,7 @@ class Upload:
             if started:
                 raise
             refusal = refusal_of(error, self._collector.log)
-            await _send(send, refusal.status, [*refusal.headers, *headers], refusal.body)
+            await _send(send, refusal.status, [*refusal.headers, *headers], error_body(str(refusal)))
 
     async def _answer(self, number: int, scope: Scope, receive: Receive) -> bytes:
         collector, limits = self._collector, self._collector.limits

@@ -1,7 +1,4 @@
-"""What the collector stores, the protocol of the stores, and what both have in common.
-
-Never stored: an address, a user agent, a time finer than the hour, the order in which reports arrived.
-"""
+"""What the collector stores (never addresses, exact times or the order of arrival), and the protocol of stores."""
 
 from __future__ import annotations
 
@@ -153,10 +150,7 @@ class Store(ABC):
 
     @abstractmethod
     def seal(self, round: int, *, despite_damage: bool = False) -> Round:
-        """Keep only the tally of a closed round: its blocks and ids are deleted for good.
-
-        Raises InvalidInput if the round is open, and Damaged if blocks are damaged, unless `despite_damage`.
-        """
+        """Delete the blocks and ids of a closed round and keep its tally; Damaged is raised unless `despite_damage`."""
 
     @abstractmethod
     def close(self) -> None:

@@ -1,8 +1,7 @@
 """The store in one SQLite file: one process, one writer, every commit on the disk before it is acknowledged.
 
-A write is one transaction that appends blocks. Which ids are stored is held in memory, so no index of random ids slows
-the writer down. A small block is appended under the next number, so that a write touches one page or two. When there
-are many of them, or the hour is over, they are merged under a random number, and the order of arrival is lost.
+The ids are in memory, so no index of random ids slows the writer down. A small block is appended under the next number.
+When there are many of them, or the hour is over, they are merged under a random number: the order of arrival is lost.
 """
 
 from __future__ import annotations
