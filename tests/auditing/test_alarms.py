@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 import hdr4me as hd
 from hdr4me.accounting.harm import Harm, harm
 from hdr4me.auditing import watch
-from hdr4me.auditing.alarms import most_copies
-from hdr4me.auditing.misfit import evidence
+from hdr4me.auditing.alarms import evidence, most_copies
 from hdr4me.channels import Entries
 from hdr4me.channels.proof import ONE
 from hdr4me.cli.app import app

@@ -81,11 +81,7 @@ def test_an_audit_says_how_many_draws_it_made(monkeypatch: pytest.MonkeyPatch) -
     survey = Survey(Schema([Vector("x", 50)]), epsilon=2.0)
     found = auditor.audit(survey, n_draws=1_000_000)
     (finding,) = found.findings
-    assert (finding.n_draws, finding.n_asked) == (
-        auditor.draws_made(survey.channels[0], 1_000_000),
-        1_000_000,
-    )
-    assert finding.n_draws == 1000
+    assert (finding.n_draws, finding.n_asked) == (1_000, 1_000_000)
     assert f"{finding.n_draws:,} draws of each value instead of 1,000,000" in found.notes[0]
     assert found.rows()[0][auditor.COLUMNS.index("draws")] == f"{finding.n_draws:,}"
     short = auditor.audit(Survey(Schema([Numeric("x", 0, 1)]), epsilon=1.0), n_draws=1000)

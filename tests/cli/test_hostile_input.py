@@ -14,7 +14,8 @@ import pytest
 
 from hdr4me.cli import main
 from hdr4me.errors import printable
-from hdr4me.io import Report, quarantine
+from hdr4me.io import Report
+from hdr4me.io.report import Quarantine
 from hdr4me.survey import Numeric, Schema, Survey
 from hdr4me.survey.canonical import MAX_DEPTH, parse
 from hdr4me.tally import Tally
@@ -148,7 +149,7 @@ def test_a_full_quarantine_is_told(
     survey = Survey.load(collected.survey)
     good = Report(survey.fingerprint, tuple((j, 0) for j in range(survey.n_sampled))).to_json()
     reports.write_text(good + "\n" + "x\n" * 1000)
-    monkeypatch.setitem(quarantine.Quarantine.__init__.__kwdefaults__, "limit_bytes", 3000)
+    monkeypatch.setitem(Quarantine.__init__.__kwdefaults__, "limit_bytes", 3000)
     outcome = run("tally", collected.survey, reports, "-o", tmp_path / "t", "--quarantine", tmp_path / "q")
     assert outcome.code == 0
     assert "more are only counted" in outcome.err

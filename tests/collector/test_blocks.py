@@ -12,8 +12,7 @@ import pytest
 from hdr4me.collector.batch import Batch, Block, block_of, joined, read_block, without_id
 from hdr4me.collector.stores.memory import IdSet
 from hdr4me.collector.stores.protocol import migrate
-from hdr4me.collector.stores.sqlite.connection import SCHEMA
-from hdr4me.collector.stores.sqlite.rows import INSERT_BLOCK, check_structure, scan
+from hdr4me.collector.stores.sqlite.database import INSERT_BLOCK, SCHEMA, check_structure, scan
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.report import pack, unpack
 

@@ -11,7 +11,7 @@ from collector_memory import MemoryStore, memory_store
 from collector_service import Service, serving
 
 from hdr4me.collector.access import digest
-from hdr4me.collector.views import PAGES
+from hdr4me.collector.app import PAGES
 from hdr4me.survey import Numeric, Schema, Survey
 
 SURVEY = Survey(Schema([Numeric("<i>age</i>", 0, 120)]), epsilon=1.0, name="Ages")

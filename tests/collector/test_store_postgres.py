@@ -14,7 +14,7 @@ import pytest
 from collector_memory import Arrival, write
 
 from hdr4me.collector.errors import Damaged, SchemaTooNew, StoreReadOnly, StoreUnavailable
-from hdr4me.collector.stores.postgres.connection import SCHEMA
+from hdr4me.collector.stores.postgres.database import SCHEMA
 from hdr4me.collector.stores.postgres.store import PostgresStore
 from hdr4me.collector.stores.protocol import Quarantine
 from hdr4me.errors import InvalidInput
@@ -178,7 +178,7 @@ def test_a_newer_schema_is_refused(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(
-            "hdr4me.collector.stores.postgres.connection.SCHEMA", [*SCHEMA, ("create table extra (x int)",)]
+            "hdr4me.collector.stores.postgres.database.SCHEMA", [*SCHEMA, ("create table extra (x int)",)]
         )
         newer = PostgresStore(database)
         assert newer.schema_version == 2

@@ -27,7 +27,7 @@ from hdr4me.collector.errors import (
     StoreUnavailable,
 )
 from hdr4me.collector.export import write_parquet
-from hdr4me.collector.stores.sqlite.connection import SCHEMA
+from hdr4me.collector.stores.sqlite.database import SCHEMA
 from hdr4me.collector.stores.sqlite.store import SqliteStore
 from hdr4me.errors import FormatError
 from hdr4me.survey import Survey
@@ -416,7 +416,7 @@ def test_a_newer_schema_is_refused_and_an_older_one_is_migrated(
     one.close()
     steps = [*SCHEMA, ("create table extra (x)",)]
     with monkeypatch.context() as patch:
-        patch.setattr("hdr4me.collector.stores.sqlite.connection.SCHEMA", steps)
+        patch.setattr("hdr4me.collector.stores.sqlite.database.SCHEMA", steps)
         newer = SqliteStore(path)
         assert newer.schema_version == 2
         assert newer.tally(1).n_reports == 10
@@ -430,7 +430,7 @@ def test_a_newer_schema_is_refused_and_an_older_one_is_migrated(
 def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = [*SCHEMA, ("create table extra (x)", "this is no statement")]
     with monkeypatch.context() as patch:
-        patch.setattr("hdr4me.collector.stores.sqlite.connection.SCHEMA", steps)
+        patch.setattr("hdr4me.collector.stores.sqlite.database.SCHEMA", steps)
         with pytest.raises(StoreUnavailable, match="syntax error"):
             SqliteStore(path)
     store = SqliteStore(path)
@@ -441,7 +441,7 @@ def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.
 def test_the_library_and_the_client_never_import_the_collector() -> None:
     code = (
         "import sys, hdr4me, hdr4me.client, hdr4me.cli.app; "
-        "print([n for n in sys.modules if 'collector' in n or n in ('psycopg', 'sqlite3')])"
+        "print([n for n in sys.modules if n.startswith('hdr4me.collector') or n in ('psycopg', 'sqlite3')])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

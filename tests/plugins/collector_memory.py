@@ -14,7 +14,7 @@ import numpy as np
 
 from hdr4me.collector.batch import Batch, Block, block_of, split_ids
 from hdr4me.collector.errors import Damage, UnknownRound
-from hdr4me.collector.stores.protocol import Quarantine, Rejection, Round, Scope, Stored, Token
+from hdr4me.collector.stores.protocol import Quarantine, Rejection, Round, Scope, Stored, Token, covered
 from hdr4me.errors import InvalidInput
 from hdr4me.io.blocks import from_wire
 from hdr4me.survey import Survey
@@ -140,9 +140,7 @@ class MemoryStore:
         survey = self.survey(self._rounds[round].fingerprint)
         with self._lock:
             payloads = [
-                a.payload
-                for a in self.reports[round].values()
-                if not any(q.covers(a.hour, a.source) for q in without)
+                a.payload for a in self.reports[round].values() if not covered(without, a.hour, a.source)
             ]
         offsets = np.cumsum([0, *map(len, payloads)])
         rows, good = from_wire(np.frombuffer(b"".join(payloads), np.uint8), offsets, survey)

@@ -83,12 +83,7 @@ class Repeated:
 
 
 def repeated(epsilon: float, n_sampled: int, rounds: int) -> Repeated:
-    """The losses of a survey that is asked `rounds` times.
-
-    >>> weekly = repeated(1.0, 2, 53)
-    >>> weekly.to_dict()["fresh_epsilon"], weekly.to_dict()["permanent_epsilon_for_each_new_row"]
-    (53.0, 0.5)
-    """
+    """The losses of a survey that is asked `rounds` times."""
     if not is_number(epsilon) or epsilon <= 0:
         raise InvalidInput.of("epsilon", epsilon, "a positive, finite number")
     for name, value in (("n_sampled", n_sampled), ("rounds", rounds)):
@@ -165,8 +160,5 @@ def second_moment(permanent: float, instant: float, n_reports: int) -> float:
 
     `permanent` and `instant` are the contractions c∞ and c_i of the two stages: E[answer | t] = c∞·t and
     E[report | answer] = c_i·answer.
-
-    >>> second_moment(0.5, 0.5, 1), second_moment(0.5, 0.5, 1_000_000_000)
-    (16.0, 4.000000012)
     """
     return (1.0 + (instant**-2 - 1.0) / n_reports) / permanent**2

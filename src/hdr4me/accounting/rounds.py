@@ -1,13 +1,8 @@
 """Estimates of several rounds of one series, combined with standard errors that account for permanent noise.
 
-A round's estimate x̂_t has a standard error s_t. Between rounds the errors are
-
-* independent, if answers are fresh or other users are asked in each round: Var Σ a_t x̂_t = Σ a_t² s_t²;
-* dependent in a way that tallies do not show, if the same users give permanent answers: an unchanged record repeats its
-  noise exactly. Whatever the dependence, the standard error of Σ a_t x̂_t is at most Σ |a_t| s_t. That bound is printed.
-
-With the reports of both rounds matched user by user, a difference is the mean of the users' own differences, and its
-standard error is theirs: where nothing changed, both are zero (`paired_rounds`).
+Fresh answers, and those of different users, have independent errors: Var Σ a_t x̂_t = Σ a_t² s_t². Permanent answers of
+the same users repeat their noise in a way that tallies do not show. Whatever the dependence, the standard error of
+Σ a_t x̂_t is at most Σ |a_t| s_t, which is what is reported then.
 """
 
 from __future__ import annotations
@@ -35,12 +30,7 @@ class Combined(NamedTuple):
 def contrast(
     weights: ArrayLike, estimates: ArrayLike, standard_errors: ArrayLike, *, permanent: bool
 ) -> Combined:
-    """Σ a_t x̂_t and its standard error.
-
-    >>> x, s = [[1.0], [3.0]], [[0.1], [0.1]]
-    >>> [float(contrast([0.5, 0.5], x, s, permanent=p).standard_error[0].round(4)) for p in (True, False)]
-    [0.1, 0.0707]
-    """
+    """Σ a_t x̂_t and its standard error."""
     a, x, s = (np.asarray(value, np.float64) for value in (weights, estimates, standard_errors))
     if a.ndim != 1 or x.ndim != 2 or x.shape != s.shape or len(a) != len(x) or not len(a):
         raise InvalidInput(
@@ -60,19 +50,12 @@ def difference(
     estimates: ArrayLike, standard_errors: ArrayLike, first: int, second: int, *, permanent: bool
 ) -> Combined:
     """Round `second` minus round `first`."""
-    weights = np.zeros(len(np.asarray(estimates)))
-    weights[first] -= 1.0
-    weights[second] += 1.0
-    return contrast(weights, estimates, standard_errors, permanent=permanent)
+    unit = np.eye(len(np.asarray(estimates)))
+    return contrast(unit[second] - unit[first], estimates, standard_errors, permanent=permanent)
 
 
 def slope(estimates: ArrayLike, standard_errors: ArrayLike, *, permanent: bool) -> Combined:
-    """The least-squares change from one round to the next.
-
-    >>> line = slope([[0.0], [1.0], [2.0]], [[0.1], [0.1], [0.1]], permanent=False)
-    >>> float(line.estimate[0]), float(line.standard_error[0].round(4))
-    (1.0, 0.0707)
-    """
+    """The least-squares change from one round to the next."""
     n = len(np.asarray(estimates))
     if n < 2:
         raise InvalidInput(f"a trend over {n} round(s) is not defined: it needs at least 2")
@@ -81,12 +64,7 @@ def slope(estimates: ArrayLike, standard_errors: ArrayLike, *, permanent: bool) 
 
 
 def paired_difference(first: Floats, second: Floats) -> Combined:
-    """The mean of second − first over users, from their decoded answers: a row for each user, at least two.
-
-    >>> change = paired_difference(np.array([[2.0], [-2.0], [2.0], [2.0]]), np.full((4, 1), 2.0))
-    >>> float(change.estimate[0]), float(change.standard_error[0])
-    (1.0, 1.0)
-    """
+    """The mean of second − first over users, from their decoded answers: a row for each user, at least two."""
     change = second - first
     return Combined(change.mean(axis=0), change.std(axis=0, ddof=1) / np.sqrt(len(change)))
 

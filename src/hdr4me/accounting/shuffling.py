@@ -123,9 +123,6 @@ def local_epsilon_of_any(
     """A local ε at which the shuffled reports of every survey, whatever its tables, keep a central (ε, δ).
 
     Randomized response is the worst channel of its ε (see `response_blanket`).
-
-    >>> round(local_epsilon_of_any(100_000, 1e-6, 0.12), 2)
-    4.0...
     """
 
     def keeps(epsilon: float) -> bool:
@@ -180,9 +177,6 @@ def closed_form(epsilon: float, n_reports: int, delta: float) -> float | None:
     """log(1 + (e^ε − 1)/(e^ε + 1)·(8√(e^ε log(4/δ)/n) + 8e^ε/n)), for ε ≤ log(n/(16 log(2/δ))), else None.
 
     Feldman, McMillan and Talwar, "Hiding among the clones" (2021), Theorem 3.1.
-
-    >>> round(closed_form(4.0, 100_000, 1e-6), 3)
-    0.535
     """
     if epsilon > math.log(n_reports / (16 * math.log(2 / delta))):
         return None
@@ -229,13 +223,10 @@ class Crowd:
         law, attained = spread(self.blankets, pairs or every, math.exp(epsilon), fineness)
         return log_excess(law, n) - math.log(n) + NUMERICAL_ERROR, attained
 
-    @property
-    def _first_pairs(self) -> Pairs:
-        return [blanket.pairs[:1] for blanket, _ in self.blankets]
-
     def epsilon(self, n: int, delta: float) -> float:
         """The smallest ε with δ(ε) ≤ delta; found with one pair, confirmed with all, and with more if necessary."""
-        target, pairs, least = math.log(delta), self._first_pairs, 0.0
+        target, least = math.log(delta), 0.0
+        pairs = [blanket.pairs[:1] for blanket, _ in self.blankets]
         while True:
             found = max(self._crossing(n, target, pairs), least)
             if found >= self.most:
@@ -248,9 +239,8 @@ class Crowd:
 
     def keeps(self, epsilon: float, n: int, delta: float) -> bool:
         """Whether δ(ε) ≤ delta; one pair of inputs is often enough to exclude it."""
-        return all(
-            self.log_delta(epsilon, n, pairs) <= math.log(delta) for pairs in (self._first_pairs, None)
-        )
+        one = [blanket.pairs[:1] for blanket, _ in self.blankets]
+        return all(self.log_delta(epsilon, n, pairs) <= math.log(delta) for pairs in (one, None))
 
     def _crossing(self, n: int, target: float, pairs: Pairs) -> float:
         """Just beyond the ε at which log δ(ε) with these pairs falls to `target`, at most `most`."""

@@ -23,19 +23,8 @@ from hdr4me.engines.general import answers_of
 from hdr4me.survey import Survey
 
 ALARM = 1e-6  # the probability of a false alarm, for each channel
-_LEAST_DRAWS, _MOST_PRODUCTS = (
-    10_000,
-    1_000_000_000,
-)  # of a codebook: draws that are always made, and the limit of work
+_LEAST_DRAWS, _MOST_PRODUCTS = 10_000, 1_000_000_000  # draws that are always made, and the limit of work
 _AT_ONCE = 1 << 19  # outputs that are in memory at a time
-
-
-def draws_made(channel: Channel, n_draws: int) -> int:
-    """How many draws of each value an audit makes when it is asked for `n_draws`.
-
-    A draw of a codebook takes K·d products, so long vectors are drawn fewer times, at least 10,000 times each.
-    """
-    return min(n_draws, max(_LEAST_DRAWS, _MOST_PRODUCTS // channel.response.cost))
 
 
 def attack(channel: Channel, n_draws: int, progress: Callable[[int], None] | None = None) -> float:
@@ -63,11 +52,7 @@ def attack(channel: Channel, n_draws: int, progress: Callable[[int], None] | Non
 
 
 def bound(first: int, second: int, n_draws: int) -> float:
-    """The lower bound of ε from how many of `n_draws` outputs of each input fell into the separating set.
-
-    >>> bound(731_000, 269_000, 1_000_000) < 1.0
-    True
-    """
+    """The lower bound of ε from how many of `n_draws` outputs of each input fell into the separating set."""
     low = float(stats.beta.ppf(ALARM / 2, first, n_draws - first + 1)) if first else 0.0
     high = float(stats.beta.isf(ALARM / 2, second + 1, n_draws - second)) if second < n_draws else 1.0
     return max(0.0, math.log(low / high)) if low > 0 else 0.0
@@ -197,7 +182,8 @@ def audit(
     """
     findings = []
     for channel in survey.channels:
-        made = draws_made(channel, n_draws)
+        # A draw of a codebook takes K·d products, so long vectors are drawn fewer times.
+        made = min(n_draws, max(_LEAST_DRAWS, _MOST_PRODUCTS // channel.response.cost))
 
         def advance(n: int, made: int = made) -> None:
             if progress is not None:

@@ -17,16 +17,7 @@ def is_postgres(where: str | os.PathLike[str]) -> bool:
 
 
 def open_store(where: str | os.PathLike[str]) -> Store:
-    """The store at a path (SQLite; created if it does not exist) or at a URL `postgresql://…`.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     store = open_store(Path(folder, "reports.db"))
-    ...     store.rounds(), store.schema_version
-    ...     store.close()
-    ([], 1)
-    """
+    """The store at a path (SQLite; created if it does not exist) or at a URL `postgresql://…`."""
     if is_postgres(where):
         from hdr4me.collector.stores.postgres.store import PostgresStore
 

@@ -155,11 +155,7 @@ class Answers:
         return found
 
     def series(self, series: str, asked: Asked, *, permanent: bool) -> dict[str, Any]:
-        """The rounds of a series together.
-
-        The tallies of fresh answers, or of different users, are summed. Permanent answers repeat their noise: the
-        rounds are averaged, with conservative standard errors.
-        """
+        """The rounds of a series together: fresh answers are summed, permanent ones averaged, since noise repeats."""
         rounds = [round for round in self._store.rounds() if round.series == series]
         if not rounds:
             raise Refusal(404, "there is no round of this series")
@@ -175,7 +171,7 @@ class Answers:
         elif asked.recalibrate is not None:
             raise Refusal(400, "permanent answers of several rounds are not re-calibrated: ask for one round")
         else:
-            found = _averaged(tallies, asked.level)
+            found = estimated(tallies[0], asked) | _averaged(tallies, asked.level)
         numbers = [round.number for round in rounds if round.number not in left_out]
         return {**found, "series": series, "rounds": numbers, "too_few_reports": left_out}
 
@@ -188,15 +184,9 @@ def estimated(tally: Tally, asked: Asked) -> dict[str, Any]:
         rows, advice = better.table(level=asked.level), list(better.advice)
     else:
         rows = found.table(asked.level)
-    about = {"reports": tally.n_reports, "rejected": tally.rejected}
-    return _document(tally.survey, asked.level, about, advice, rows)
-
-
-def _document(
-    survey: Survey, level: float, about: dict[str, Any], advice: list[str], rows: list[dict[str, Any]]
-) -> dict[str, Any]:
-    origin = stamp(survey.fingerprint, survey.epsilon, level)
-    return {**origin, **about, "simultaneous": False, "advice": advice, "rows": rows}
+    about = {"reports": tally.n_reports, "rejected": tally.rejected, "simultaneous": False}
+    made = stamp(tally.survey.fingerprint, tally.survey.epsilon, asked.level)
+    return {**made, **about, "advice": advice, "rows": rows}
 
 
 def together(tallies: Sequence[Tally]) -> Tally:
@@ -209,7 +199,7 @@ def together(tallies: Sequence[Tally]) -> Tally:
 
 
 def _averaged(tallies: Sequence[Tally], level: float) -> dict[str, Any]:
-    """The average of rounds whose users give permanent answers."""
+    """What differs from the document of the first round if users give permanent answers: the average of the rounds."""
     answers = [tally.estimate() for tally in tallies]
     found = average(
         [answer.value for answer in answers], [answer.standard_error for answer in answers], permanent=True
@@ -225,9 +215,9 @@ def _averaged(tallies: Sequence[Tally], level: float) -> dict[str, Any]:
             "upper": float(found.estimate[i] + reach[i]),
             "answers": int(sum(answer.n_answers[i] for answer in answers)),
         }
-    about = {"reports": sum(tally.n_reports for tally in tallies), "rejected": {}}
     advice = ["The average of rounds with permanent answers: its errors hold whatever changed."]
-    return _document(tallies[0].survey, level, about, advice, rows)
+    n = sum(tally.n_reports for tally in tallies)
+    return {"reports": n, "rejected": {}, "advice": advice, "rows": rows}
 
 
 def as_csv(document: dict[str, Any]) -> str:

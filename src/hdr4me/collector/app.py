@@ -1,30 +1,42 @@
-"""The collector's routes beside the uploads: rounds, surveys, answers, status, administration, pages."""
+"""The collector's routes beside the uploads (rounds, surveys, answers, administration), and what they show."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
+from prometheus_client import generate_latest, registry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
-from hdr4me.collector.answers import Asked, as_csv
+from hdr4me.accounting.harm import harm
+from hdr4me.auditing.alarms import watch
+from hdr4me.collector.answers import Asked, Snapshot, as_csv
 from hdr4me.collector.errors import Refusal
 from hdr4me.collector.export import write_parquet
 from hdr4me.collector.forms import id_of
 from hdr4me.collector.state import Collector
 from hdr4me.collector.stores.protocol import Quarantine
-from hdr4me.collector.upload import Upload, header_of, read_body
-from hdr4me.collector.views import explained, exposition, page_response, status_of
+from hdr4me.collector.upload import Upload, header_of, reading
 from hdr4me.errors import InvalidInput
+from hdr4me.explanation import explain
+from hdr4me.pages.document import Block, Heading, Table, Text
+from hdr4me.statistics.intervals import quantile
 from hdr4me.survey import Survey
+from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -106,12 +118,11 @@ class _Routes:
             raise Refusal(404, "there is no survey of this fingerprint") from None
 
     async def _document(self, request: Request) -> Any:
-        body, held = await read_body(self._c, request.scope, request.receive, 1 << 14)
-        self._c.body_bytes -= held
-        try:
-            return msgspec.json.decode(body)
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            raise Refusal(400, "the body is not JSON") from None
+        async with reading(self._c, request.scope, request.receive, 1 << 14) as body:
+            try:
+                return msgspec.json.decode(body)
+            except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+                raise Refusal(400, "the body is not JSON") from None
 
     async def healthz(self, request: Request) -> Response:
         return _json({"status": "ok"})
@@ -124,7 +135,7 @@ class _Routes:
         return _json({"status": "ready"})
 
     async def metrics(self, request: Request) -> Response:
-        text = await self._c.read(exposition, self._c)
+        text = await self._c.read(generate_latest, _Counts(self._c))
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def session(self, request: Request) -> Response:
@@ -165,11 +176,8 @@ class _Routes:
         return _json(found, cache="public, max-age=3600")
 
     async def open_round(self, request: Request) -> Response:
-        body, held = await read_body(self._c, request.scope, request.receive, _MOST_DOCUMENT)
-        try:
+        async with reading(self._c, request.scope, request.receive, _MOST_DOCUMENT) as body:
             survey = await self._c.parse(Survey.from_json, body)
-        finally:
-            self._c.body_bytes -= held
         round = await self._c.change_round(self._c.store.open_round, survey, "round opened")
         return _json({"round": round.number, "survey": round.fingerprint, "state": round.state}, 201)
 
@@ -226,7 +234,7 @@ class _Routes:
         """Every stored report with its id, as one Parquet file that is made while it is sent."""
         number = self._number(request)
         round = await self._c.read(self._c.store.round, number)
-        if round.sealed:
+        if round.state == "sealed":
             raise Refusal(410, f"round {number} is sealed: only its tally is kept")
         headers = _attachment(f"round-{number}.parquet", "vnd.apache.parquet")
         return StreamingResponse(self._parquet_pieces(number), headers=headers)
@@ -245,7 +253,12 @@ class _Routes:
                 await self._c.read(pieces.close)
 
     async def page(self, request: Request) -> Response:
-        return page_response(request.url.path)
+        file = _files().get(request.url.path)
+        if file is None:
+            raise Refusal(404, "there is nothing here")
+        kind = f"text/{_KINDS[file.suffix.lower()]}; charset=utf-8"
+        headers = {"content-type": kind, "content-security-policy": _POLICY, "cache-control": "no-cache"}
+        return Response(file.read_bytes(), headers=headers)
 
 
 def _plain(value: Any) -> Any:
@@ -282,3 +295,152 @@ def _asked(request: Request) -> Asked:
         raise InvalidInput.of("level", text[:40], "a number between 0 and 1")
     method = request.query_params.get("recalibrate")
     return Asked(None if method in (None, "", "raw") else method, level, _without(request))
+
+
+def status_of(collector: Collector, number: int) -> dict[str, Any]:
+    """The status of a round: arrivals, rejections, progress, manipulation bounds and alarms. Called in a thread."""
+    store, settings = collector.store, collector.settings
+    round = store.round(number)
+    survey = store.survey(round.fingerprint)
+    by_hour, by_source = Counter[int](), Counter[int]()
+    for hour, source, stored in store.arrivals(number):
+        by_hour[hour] += stored
+        by_source[source] += stored
+    try:
+        held: Snapshot | None = collector.answers.snapshot(number)
+    except Refusal:
+        held = None
+    tally = None if held is None else held.every
+    return {
+        "round": number,
+        "survey": round.fingerprint,
+        "series": round.series,
+        "state": round.state,
+        "opened": round.opened,
+        "closed": round.closed,
+        "stored": round.stored,
+        "min_reports": settings.min_reports,
+        "shown_at": None if tally is None else tally.n_reports,
+        "by_hour": sorted(by_hour.items()),
+        "by_source": sorted(by_source.items()),
+        "rejected": store.rejections(number),
+        "plan": _plan(tally, settings.tolerance),
+        "harm": [one.to_dict() for one in harm(survey)],
+        **({"alarms": []} if held is None else _alarms(held)),
+        "quarantines": store.quarantines(number),
+        "damaged_blocks": len([damage for damage in store.damage() if damage.round in (None, number)]),
+    }
+
+
+def _plan(tally: Tally | None, tolerance: float | None) -> dict[str, Any]:
+    """The half-width of the widest 95 % interval as a share of its range, and the planned tolerance."""
+    if tally is None:
+        return {"tolerance": tolerance, "half_width": None, "reports_needed": None}
+    answer = tally.estimate()
+    # The scale of a mean is [-1, 1], of a frequency [0, 1].
+    share = answer.scaled_error / np.where(np.array(answer.statistics) == "mean", 2, 1)
+    reach = quantile(0.95, answer.n_answers) * share
+    widest = float(np.max(reach[np.isfinite(reach)], initial=0.0))
+    needed = None
+    if tolerance is not None and widest > 0:
+        needed = int(np.ceil(tally.n_reports * (widest / tolerance) ** 2))
+    return {"tolerance": tolerance, "half_width": widest, "reports_needed": needed}
+
+
+def _alarms(held: Snapshot) -> dict[str, Any]:
+    """Counts that no honest population produces; the error probability is spent over all snapshots."""
+    found = watch(held.every, look=held.look)
+    return {
+        "alarms": [{"name": a.kind, "level": found.level, **a.to_dict()} for a in found.alarms],
+        "look": found.look,
+        "alarm_level": found.level,
+        "alarm_tests": found.n_tests,
+    }
+
+
+@dataclass(eq=False)
+class _Counts(registry.Collector):
+    """Reads the store at every scrape, so the counts are right after a restart and with many workers."""
+
+    _collector: Collector
+
+    def collect(self) -> Iterator[Metric]:
+        store, writer = self._collector.store, self._collector.writer
+        stored = GaugeMetricFamily("hdr4me_reports_stored", "Reports stored", labels=["round", "state"])
+        rejected = CounterMetricFamily(
+            "hdr4me_uploads_rejected", "Uploads that were no reports", labels=["round", "reason"]
+        )
+        for round in store.rounds():
+            stored.add_metric([str(round.number), round.state], round.stored)
+            reasons = Counter[str]()
+            for rejection in store.rejections(round.number):
+                reasons[rejection.reason] += rejection.count
+            for reason, count in sorted(reasons.items()):
+                rejected.add_metric([str(round.number), reason], count)
+        yield stored
+        yield rejected
+        yield GaugeMetricFamily("hdr4me_damaged_blocks", "Damaged blocks found", value=len(store.damage()))
+        free = store.free_space()
+        if free is not None:
+            yield GaugeMetricFamily("hdr4me_free_bytes", "Free space for the store", value=free)
+        worker = [str(os.getpid())]
+        held = self._collector.body_bytes
+        for family, name, text, value in (
+            (GaugeMetricFamily, "hdr4me_reports_waiting", "Reports that wait to be written", writer.waiting),
+            (GaugeMetricFamily, "hdr4me_body_bytes", "Bytes of requests that are being read", held),
+            (CounterMetricFamily, "hdr4me_commits", "Transactions written by this worker", writer.commits),
+            (CounterMetricFamily, "hdr4me_commit_seconds", "Seconds spent in them", writer.commit_seconds),
+        ):
+            metric = family(name, text, labels=["worker"])
+            metric.add_metric(worker, value)
+            yield metric
+
+
+# The content security policy of the pages: nothing from other origins, no inline script or style.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+PAGES = Path(__file__).with_name("pages")
+CLIENT = "hdr4me.js"
+_KINDS = {".html": "html", ".js": "javascript", ".css": "css", ".txt": "plain"}
+
+
+@lru_cache(maxsize=1)
+def _files() -> dict[str, Path]:
+    """The file of each path, so that no name in a request becomes a path.
+
+    The browser client is packed with the pages, or in the checkout.
+    """
+    found = {
+        f"/static/{file.relative_to(PAGES).as_posix()}": file
+        for file in sorted(PAGES.rglob("*"))
+        if file.suffix.lower() in _KINDS
+    }
+    found |= {"/": PAGES / "dashboard.html", "/answer": PAGES / "answer.html"}
+    for folder in (Path(__file__).parents[3] / "clients" / "javascript", PAGES / "client"):
+        if (folder / CLIENT).is_file():
+            found[f"/client/{CLIENT}"] = folder / CLIENT
+    return found
+
+
+@lru_cache(maxsize=16)
+def explained(survey: Survey, audience: str = "user") -> dict[str, Any]:
+    """The explanation of a survey for an audience of `hdr4me.explain`: a title, a lead and blocks of plain text."""
+    page = explain(survey, audience)
+    return {"title": page.title, "lead": page.lead, "blocks": [_block(block) for block in page.blocks]}
+
+
+def _block(block: Block) -> dict[str, Any]:
+    if isinstance(block, Heading):
+        return {"heading": block.text, "level": block.level}
+    if isinstance(block, Text):
+        return {"text": block.text}
+    if isinstance(block, Table):
+        return {"columns": list(block.columns), "rows": [[_cell(item) for item in row] for row in block.rows]}
+    return {"text": block.caption}
+
+
+def _cell(item: object) -> str:
+    return "–" if item is None else f"{item:.6g}" if isinstance(item, float) else str(item)

@@ -1,8 +1,4 @@
-"""Backups: one file for every store, with the checksum of each part; written whole or not at all, verified, restored.
-
-The file is a line of JSON (the contents and checksums), then the bytes of an SQLite store. It can be restored as an
-SQLite file or into PostgreSQL, from either kind of store.
-"""
+"""Backups of both kinds of stores: a line of JSON with checksums, then the bytes of an SQLite store."""
 
 from __future__ import annotations
 
@@ -12,8 +8,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -22,8 +17,7 @@ from hdr4me.atomic import replacing
 from hdr4me.collector import is_postgres
 from hdr4me.collector.errors import Damage, Damaged, StoreUnavailable
 from hdr4me.collector.stores.protocol import Rows
-from hdr4me.collector.stores.sqlite import rows as sqlite_rows
-from hdr4me.collector.stores.sqlite.connection import check_kind, connect, store_errors
+from hdr4me.collector.stores.sqlite import database as sqlite
 from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
 from hdr4me.survey import Survey
 from hdr4me.survey.canonical import parse
@@ -50,13 +44,13 @@ def backup(where: FilePath, target: FilePath, *, despite_damage: bool = False) -
     The file appears whole or not at all. `despite_damage` leaves damaged blocks out instead of raising Damaged.
     """
     with replacing(target, mode=0o600) as temporary, _folder(target) as folder:
-        body = folder / "body.db"
+        body = Path(folder, "body.db")
         if is_postgres(where):
             name = _copy_postgres(str(where), body, despite_damage)
         else:
             name = str(where)
             _copy_sqlite(Path(where), body, despite_damage)
-        with store_errors(name):
+        with sqlite.store_errors(name):
             contents, header, damage = _inspect(body)
         if damage:
             raise Damaged(name, damage)
@@ -69,23 +63,20 @@ def backup(where: FilePath, target: FilePath, *, despite_damage: bool = False) -
     return contents
 
 
-@contextmanager
-def _folder(target: FilePath) -> Iterator[Path]:
+def _folder(target: FilePath) -> tempfile.TemporaryDirectory[str]:
     """A folder beside the target, on the same disk, readable only by this user."""
-    parent = Path(target).absolute().parent
-    with tempfile.TemporaryDirectory(dir=parent, prefix=".hdr4me-backup-") as folder:
-        yield Path(folder)
+    return tempfile.TemporaryDirectory(dir=Path(target).absolute().parent, prefix=".hdr4me-backup-")
 
 
 def _copy_sqlite(path: Path, body: Path, despite_damage: bool) -> None:
     if not path.is_file():
         raise StoreUnavailable(f"{path} does not exist: there is no store to back up")
-    with store_errors(path), closing(connect(path, readonly=True)) as source:
-        check_kind(source, path)
+    with sqlite.store_errors(path), closing(sqlite.connect(path, readonly=True)) as source:
+        sqlite.check_kind(source, path)
         if despite_damage:
             source.execute("begin")
-            intact = sqlite_rows.scan(source, lambda damage: None)
-            sqlite_rows.fill(body, sqlite_rows.read_tables(source), intact)
+            intact = sqlite.scan(source, lambda damage: None)
+            sqlite.fill(body, sqlite.read_tables(source), intact)
             return
         with closing(sqlite3.connect(body)) as copy:
             source.backup(copy)  # in one step: the copy is the store at one moment
@@ -93,13 +84,12 @@ def _copy_sqlite(path: Path, body: Path, despite_damage: bool) -> None:
 
 
 def _copy_postgres(url: str, body: Path, despite_damage: bool) -> str:
-    from hdr4me.collector.stores.postgres.connection import Database
-    from hdr4me.collector.stores.postgres.rows import read_blocks, read_tables
+    from hdr4me.collector.stores.postgres.database import Database, read_blocks, read_tables
 
     damage: list[Damage] = []
     with closing(Database(url)) as database:
         with database.reading() as connection:
-            sqlite_rows.fill(body, read_tables(connection), read_blocks(connection, damage.append))
+            sqlite.fill(body, read_tables(connection), read_blocks(connection, damage.append))
         if damage and not despite_damage:
             raise Damaged(database.name, damage)
         return database.name
@@ -108,7 +98,7 @@ def _copy_postgres(url: str, body: Path, despite_damage: bool) -> str:
 def verify(path: FilePath) -> Contents:
     """Check every checksum of a backup; Damaged lists the damage, FormatError means that it is not a backup."""
     with _folder(path) as folder:
-        return _extract(Path(path), folder / "body.db")
+        return _extract(Path(path), Path(folder, "body.db"))
 
 
 def _extract(path: Path, body: Path) -> Contents:
@@ -160,15 +150,15 @@ def _header(path: Path, file: IO[bytes]) -> dict[str, Any]:
 def _inspect(body: Path) -> tuple[Contents, dict[str, Any], list[Damage]]:
     """The contents of an SQLite store, the header of a backup of it, and the damage found."""
     damage: list[Damage] = []
-    with closing(connect(body, readonly=True)) as connection:
-        check_kind(connection, body)
-        sqlite_rows.check_structure(connection, damage.append)
+    with closing(sqlite.connect(body, readonly=True)) as connection:
+        sqlite.check_kind(connection, body)
+        sqlite.check_structure(connection, damage.append)
         blocks = reports = 0
         sums = hashlib.sha256()
-        for block in sqlite_rows.scan(connection, damage.append):
+        for block in sqlite.scan(connection, damage.append):
             blocks, reports = blocks + 1, reports + len(block)
             sums.update(block.checksum)
-        tables = sqlite_rows.read_tables(connection)
+        tables = sqlite.read_tables(connection)
     surveys: dict[str, Survey] = {}
     for fingerprint, document in tables["surveys"]:
         try:
@@ -200,36 +190,26 @@ def _sha256(path: Path) -> str:
 
 
 def restore(source: FilePath, where: FilePath) -> Contents:
-    """Make a store of a backup, after every checksum of it is verified; nothing is overwritten.
-
-    `where` is the path of a new SQLite store, or the URL of a PostgreSQL database without rounds.
-    """
+    """Make a store of a verified backup: a new SQLite file, or the tables of a PostgreSQL database without rounds."""
     if not is_postgres(where):
         target = Path(where)
         if target.exists() or target.with_name(target.name + "-wal").exists():
             raise InvalidInput(f"{where} exists already: restore into a new file, then move it")
         with replacing(target, mode=0o600) as temporary, _folder(target) as folder:
-            contents = _extract(Path(source), folder / "body.db")
-            shutil.copyfile(folder / "body.db", temporary)
+            contents = _extract(Path(source), body := Path(folder, "body.db"))
+            shutil.copyfile(body, temporary)
         return contents
+    from hdr4me.collector.stores.postgres.database import Database, fill
+
     with tempfile.TemporaryDirectory() as folder:
-        body = Path(folder, "body.db")
-        contents = _extract(Path(source), body)
-        _fill_postgres(str(where), body)
+        contents = _extract(Path(source), body := Path(folder, "body.db"))
+        with (
+            closing(sqlite.connect(body, readonly=True)) as copy,
+            closing(Database(str(where))) as database,
+            database.transaction() as connection,
+        ):
+            connection.execute("lock table rounds in access exclusive mode")
+            if connection.execute("select 1 from rounds limit 1").fetchone():
+                raise InvalidInput(f"{database.name} has rounds already: restore into an empty database")
+            fill(connection, sqlite.read_tables(copy), sqlite.scan(copy, lambda damage: None))
     return contents
-
-
-def _fill_postgres(url: str, body: Path) -> None:
-    from hdr4me.collector.stores.postgres.connection import Database
-    from hdr4me.collector.stores.postgres.rows import fill
-
-    with (
-        closing(connect(body, readonly=True)) as source,
-        closing(Database(url)) as database,
-        database.transaction() as connection,
-    ):
-        connection.execute("lock table rounds in access exclusive mode")
-        if connection.execute("select 1 from rounds limit 1").fetchone():
-            raise InvalidInput(f"{database.name} has rounds already: restore into an empty database")
-        blocks = sqlite_rows.scan(source, lambda damage: None)
-        fill(connection, sqlite_rows.read_tables(source), blocks)

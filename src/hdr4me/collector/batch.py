@@ -1,8 +1,4 @@
-"""Reports from the request to the stored row: a `Batch` when they arrive, a `Block` in the store.
-
-A batch is parsed and checked once, queued, written, and then holds its result. A block holds the reports of one round,
-hour and source, sorted by id, so that the order of arrival is lost, with a checksum of every byte.
-"""
+"""Reports from the request to the stored row: a `Batch` when they arrive, a `Block` in the store."""
 
 from __future__ import annotations
 
@@ -101,7 +97,9 @@ class Group:
         self.ids = self._ids.tobytes()
         self._owners = np.repeat(np.arange(len(batches)), counts)[self._order]
         self._data = b"".join([batch.data for batch in batches])
-        self._sizes = _sizes(batches)
+        self._sizes: Numbers = np.concatenate(
+            [np.full(len(b), len(b.data) // len(b)) if b.sizes is None else b.sizes for b in batches]
+        )
         keys = [(batch.hour, batch.source) for batch in batches]
         self._keys = sorted(set(keys))
         self._key_of = np.array([self._keys.index(key) for key in keys])[self._owners]
@@ -126,7 +124,7 @@ class Group:
                 continue
             sizes, data = self._take(self._order[chosen])
             ids = self._ids[chosen].tobytes()
-            block = Block(random_number(), self.round, hour, source, ids, sizes, data)
+            block = Block(secrets.randbits(61), self.round, hour, source, ids, sizes, data)
             try:
                 found.append((block, block.rows(survey)))
             except FormatError as error:
@@ -135,50 +133,25 @@ class Group:
 
     def _take(self, rows: Numbers) -> tuple[bytes, bytes]:
         """Sizes and data of some reports, in this order, as a block holds them."""
-        data = np.frombuffer(self._data, np.uint8)
-        if isinstance(self._sizes, int):
-            return b"", data.reshape(-1, self._sizes)[rows].tobytes() if self._sizes else b""
-        ends = np.cumsum(self._sizes)
-        sizes = self._sizes[rows]
-        if (sizes == sizes[0]).all():
-            at = (ends - self._sizes)[rows]
-            return b"", data[at[:, None] + np.arange(sizes[0])].tobytes()
-        parts = [self._data[end - size : end] for end, size in zip(ends[rows], sizes, strict=True)]
-        return sizes.astype("<u4").tobytes(), b"".join(parts)
-
-
-def _sizes(batches: Sequence[Batch]) -> int | Numbers:
-    """The size of all reports if it is the same, or of each report."""
-    common = [len(batch.data) // len(batch) if batch.sizes is None else None for batch in batches]
-    if common[0] is not None and all(size == common[0] for size in common):
-        return common[0]
-    columns = [
-        np.full(len(batch), size) if size is not None else np.asarray(batch.sizes, np.int64)
-        for batch, size in zip(batches, common, strict=True)
-    ]
-    return np.concatenate(columns)
-
-
-def random_number() -> int:
-    """The number of a block, which says nothing about its time."""
-    return secrets.randbits(61)  # below FRESH
+        if (self._sizes == self._sizes[0]).all():
+            data = np.frombuffer(self._data, np.uint8).reshape(len(self._sizes), -1)
+            return b"", data[rows].tobytes()
+        sizes, ends = self._sizes[rows], np.cumsum(self._sizes)[rows]
+        parts = [self._data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+        return b"" if (sizes == sizes[0]).all() else sizes.astype("<u4").tobytes(), b"".join(parts)
 
 
 @dataclass(frozen=True)
 class Block:
-    """Reports of one round, hour and source, sorted by id.
-
-    `id_bytes` and `data` hold the ids and the reports end to end, and `sizes` the size of each report in four bytes,
-    little-endian; it is empty if all have the same size.
-    """
+    """Reports of one round, hour and source, sorted by id, so that the order of arrival is lost."""
 
     number: int
     round: int
     hour: int
     source: int
-    id_bytes: bytes
-    sizes: bytes
-    data: bytes
+    id_bytes: bytes  # the ids end to end
+    sizes: bytes  # of each report in four bytes, little-endian; empty if all have the same size
+    data: bytes  # the reports end to end
 
     def __len__(self) -> int:
         return len(self.id_bytes) // ID_SIZE
@@ -243,7 +216,7 @@ def block_of(round: int, hour: int, source: int, reports: Iterable[tuple[bytes, 
     lengths = [len(payload) for _, payload in pairs]
     sizes = b"" if len(set(lengths)) <= 1 else np.array(lengths, "<u4").tobytes()
     ids, data = b"".join([id for id, _ in pairs]), b"".join([payload for _, payload in pairs])
-    return Block(random_number(), round, hour, source, ids, sizes, data)
+    return Block(secrets.randbits(61), round, hour, source, ids, sizes, data)
 
 
 def read_block(row: Sequence[Any]) -> Block:

@@ -33,11 +33,6 @@ class Refusal(HDR4MEError):
         if close:
             self.headers.append((b"connection", b"close"))
 
-    @property
-    def body(self) -> bytes:
-        """The sentence as JSON."""
-        return error_body(str(self))
-
 
 def error_body(sentence: str) -> bytes:
     """`{"error": sentence}`, without terminal control characters."""
@@ -141,10 +136,7 @@ class _ToLog(logging.Handler):
 
 
 def quiet_server(log: Log) -> None:
-    """Write the errors of the HTTP server to `log`, and its access log nowhere, since it holds addresses.
-
-    The warnings of the connection pool are dropped: the store reports the same failures.
-    """
+    """Write the errors of the HTTP server to `log`, and its access log nowhere, since it holds addresses."""
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "psycopg.pool"):
         logger = logging.getLogger(name)
         logger.handlers = [_ToLog(log)] if name == "uvicorn.error" else []

@@ -49,11 +49,7 @@ class _Pieces(io.BytesIO):
 
 
 def write_parquet(store: Store, number: int, survey: Survey) -> Generator[bytes, None, None]:
-    """The pieces of a Parquet file with the columns `report` and `id`, in order; memory holds one row group.
-
-    `hdr4me tally` and Spark read it as a file of reports; with the ids, reports that are in several exports can be
-    removed (`dropDuplicates`).
-    """
+    """The pieces of a Parquet file with the columns `report` and `id`, in order; memory holds one row group."""
     schema, pieces = schema_of(survey).append(pa.field(ID, pa.binary(ID_SIZE), nullable=False)), _Pieces()
     with pq.ParquetWriter(pieces, schema, compression="lz4", write_page_checksum=True, **_LEAN) as writer:
         held: list[Block] = []

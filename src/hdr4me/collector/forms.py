@@ -1,13 +1,11 @@
-"""The three forms of an upload: one JSON report, lines of JSON, an Arrow stream; each becomes a checked `Batch`.
-
-A bad line never fails its batch: it is listed with its number and the reason.
-"""
+"""The three forms of an upload: one JSON report, lines of JSON, an Arrow stream; each becomes a checked `Batch`."""
 
 from __future__ import annotations
 
 import binascii
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -59,10 +57,6 @@ class Forms:
     @cached_property
     def _prefix(self) -> bytes:
         return prefix_of(self.survey.fingerprint).encode()
-
-    @cached_property
-    def _layout(self) -> Layout:
-        return Layout.of(self.survey)
 
     @cached_property
     def longest(self) -> int:
@@ -145,12 +139,10 @@ class Forms:
         content = line.strip(b" \t\r")
         if not content:
             return None
-        if len(content) > self.longest + 256:
-            return Reason.MALFORMED.text
-        try:
-            document: Any = json.loads(content.decode("utf-8"), object_pairs_hook=no_twins)
-        except (ValueError, RecursionError):
-            return Reason.MALFORMED.text
+        document: Any = None
+        if len(content) <= self.longest + 256:
+            with suppress(ValueError, RecursionError):
+                document = json.loads(content.decode("utf-8"), object_pairs_hook=no_twins)
         if not isinstance(document, dict) or set(document) != {"id", "report"}:
             return Reason.MALFORMED.text
         text = document["id"]
@@ -176,7 +168,7 @@ class Forms:
 
     def _status(self, rows: Bytes) -> Bytes:
         """0 for each valid report, or the reason why it is rejected: by the code that counts reports."""
-        survey, layout = self.survey, self._layout
+        survey, layout = self.survey, Layout.of(self.survey)
         counts = np.zeros(layout.size, np.int64)
         if not survey.byte_wise:
             return count_any(rows, survey, layout, counts)

@@ -1,8 +1,4 @@
-"""The client for many records: reports and their ids in a spool, sent in batches until the collector accepts them.
-
-The ids are generated with the reports and stored before anything is sent. After any failure, sending the spool again
-under the same ids counts every report once.
-"""
+"""The client for many records: a spool of reports and their ids, sent until every report is counted once."""
 
 from __future__ import annotations
 
@@ -124,9 +120,8 @@ def send(
 ) -> Sent:
     """Send a spool; each batch is sent again, after a random and growing delay, until the collector accepts it.
 
-    The reports go to the given round, or to the latest open round of the survey, in the form "arrow" or "ndjson".
-    `progress` is called with the number of reports in each batch; `client` and `wait` are for tests. NotTaken means
-    that the collector refused a batch or was not reachable; the spool can be sent again.
+    The reports go to the given round, or to the latest open round of the survey. NotTaken means that the collector
+    refused a batch or was not reachable; the spool can be sent again.
     """
     if form not in FORMS:
         raise InvalidInput.of("form", form, f"one of {', '.join(FORMS)}")
@@ -167,9 +162,9 @@ def _ask(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) ->
                 found = None
             said = found["error"] if isinstance(found, dict) and "error" in found else response.reason_phrase
             reason = f"the collector answered {response.status_code}: {str(said)[:300]}"
-            if response.status_code == 200 and isinstance(found, dict):
-                return found
             if response.status_code == 200:
+                if isinstance(found, dict):
+                    return found
                 raise NotTaken("the answer is not that of a collector: is the address right?")
             if response.status_code not in _AGAIN:
                 raise NotTaken(reason)

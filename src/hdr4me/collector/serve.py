@@ -44,9 +44,8 @@ _LONG_HEAD = _last_answer("431 Request Header Fields Too Large", "the headers ar
 
 
 class DeadlineProtocol(HttpToolsProtocol):
-    """A connection with a deadline from the first byte of a request to its last.
+    """A connection with a deadline from the first byte of a request to its last, for which uvicorn has no setting.
 
-    uvicorn has no setting for it: its own protocol waits without limit for a request that arrives byte by byte.
     A sweep, once a second, ends every connection whose request, or whose reading of an answer, takes too long.
     """
 

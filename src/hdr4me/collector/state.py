@@ -25,10 +25,7 @@ MOST_AT_ONCE = 200_000  # reports in a transaction, beyond which the rest waits 
 
 
 class Writer:
-    """One writer for a store; `submit` is called in the event loop, the store in a thread of its own.
-
-    If more than `most_waiting` reports wait, `submit` refuses with 503.
-    """
+    """One writer for a store; `submit` is called in the event loop, the store in a thread of its own."""
 
     def __init__(self, store: Store, most_waiting: int, log: Log) -> None:
         self.store, self.most_waiting, self.log = store, most_waiting, log
@@ -46,7 +43,7 @@ class Writer:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def submit(self, batch: Batch) -> asyncio.Future[None]:
-        """Queue a batch; the future is done when the batch is on the disk and holds its result."""
+        """Queue a batch, or refuse it; the future is done when the batch is on the disk and holds its result."""
         if self._stop:
             raise Refusal(503, "the collector is stopping: try again", retry_after=5)
         if self.waiting + len(batch) > self.most_waiting and self.waiting:
@@ -107,11 +104,7 @@ class Writer:
         return group
 
     def _write(self, group: list[Batch]) -> list[tuple[Batch, Exception]]:
-        """Write a group in one transaction, in the writer's thread; the batches that failed, with the error.
-
-        If the contents of a batch make the store fail, which a parsed batch should not, each batch is written alone,
-        so that one cannot affect the others.
-        """
+        """Write a group in one transaction, in the writer's thread; the batches that failed, with the error."""
         try:
             self.store.write(group)
             return []
@@ -120,6 +113,7 @@ class Writer:
         except Exception as error:
             if len(group) == 1:
                 raise
+            # The contents of one batch made the store fail, which those of a parsed batch should not.
             self.log.failure("a group failed and is written one by one", error, requests=len(group))
         failed = []
         for batch in group:
@@ -163,11 +157,7 @@ _SEAL_EVERY = 600.0  # seconds between two searches for rounds to seal
 
 
 class Collector:
-    """Everything that requests share: a `store`, the `settings` and a `log`.
-
-    `forms` parses the uploads of each round by its number, and `open_rounds` holds the numbers of open rounds. Both are
-    renewed every second, since another worker may change the store.
-    """
+    """Everything that requests share; what is read from the store is renewed, since another worker may change it."""
 
     def __init__(self, store: Store, settings: Settings, log: Log | None = None) -> None:
         self.store, self.settings, self.log = store, settings, log or Log()
@@ -176,7 +166,7 @@ class Collector:
         self.access = Access(settings)
         self.rates = Rates(self.limits.rate)
         self.answers = Answers(store, settings.min_reports, settings.snapshots)
-        self.forms: dict[int, Forms] = {}
+        self.forms: dict[int, Forms] = {}  # by the number of the round
         self.open_rounds: frozenset[int] = frozenset()
         self.body_bytes = 0
         self.full = False
@@ -240,7 +230,7 @@ class Collector:
 
     def _renew(self) -> None:
         """Read what every request needs, in a thread."""
-        self.access.renew(self.store.tokens())
+        self.access.tokens = self.store.tokens()
         rounds, forms = self.store.rounds(), dict(self.forms)
         known = {one.survey.fingerprint for one in forms.values()}
         for round in rounds:

@@ -1,14 +1,12 @@
-"""Uploads: POST /v1/rounds/{n}/reports as plain ASGI in front of everything else, for speed.
-
-Here is also what all requests have in common: headers, bodies and errors.
-"""
+"""Uploads as plain ASGI in front of all other routes, for speed; headers, bodies and errors of all requests."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import zlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -17,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hdr4me.collector.access import Grant
 from hdr4me.collector.batch import Batch
-from hdr4me.collector.errors import Log, Refusal, Sealed, StoreError, UnknownRound
+from hdr4me.collector.errors import Log, Refusal, Sealed, StoreError, UnknownRound, error_body
 from hdr4me.collector.forms import BAD_ID, Forms, id_of
 from hdr4me.collector.state import Collector
 from hdr4me.errors import HDR4MEError
@@ -30,6 +28,7 @@ _SECURITY: Headers = [
     (b"x-frame-options", b"DENY"),
     (b"cross-origin-opener-policy", b"same-origin"),
 ]
+_EXPOSED: Headers = [(b"access-control-expose-headers", b"etag, retry-after")]
 _PREFLIGHT: Headers = [
     (b"access-control-allow-methods", b"GET, POST, DELETE"),
     (
@@ -57,19 +56,6 @@ def header_of(scope: Scope, name: bytes) -> bytes | None:
         if key == name:
             return bytes(value)
     return None
-
-
-def cors_headers(origins: Sequence[str], origin: bytes | None) -> Headers:
-    """The headers that allow a page of a listed origin to read the answer; never with credentials."""
-    if not origins:
-        return []
-    if origin is None or origin.decode("latin-1") not in origins:
-        return [(b"vary", b"origin")]
-    return [
-        (b"vary", b"origin"),
-        (b"access-control-allow-origin", origin),
-        (b"access-control-expose-headers", b"etag, retry-after"),
-    ]
 
 
 def refusal_of(error: Exception, log: Log) -> Refusal:
@@ -100,10 +86,16 @@ async def _parts(receive: Receive) -> AsyncIterator[bytes]:
         yield message.get("body", b"")
 
 
-async def read_body(collector: Collector, scope: Scope, receive: Receive, most: int) -> tuple[bytes, int]:
-    """The body of at most `most` bytes, and the bytes that the caller subtracts from `collector.body_bytes`."""
+def _too_long(scope: Scope, most: int) -> bool:
+    """Whether the declared length of a body is more than `most` bytes, or no number."""
     length = header_of(scope, b"content-length")
-    if length is not None and (not length.isdigit() or int(length) > most):
+    return length is not None and (not length.isdigit() or int(length) > most)
+
+
+@asynccontextmanager
+async def reading(collector: Collector, scope: Scope, receive: Receive, most: int) -> AsyncIterator[bytes]:
+    """The body of at most `most` bytes; `collector.body_bytes` counts it until the block ends."""
+    if _too_long(scope, most):
         raise Refusal(413, f"the body has more than {most} bytes", close=True)
     parts: list[bytes] = []
     held = 0
@@ -116,16 +108,14 @@ async def read_body(collector: Collector, scope: Scope, receive: Receive, most: 
                 raise Refusal(413, f"the body has more than {most} bytes", close=True)
             if collector.body_bytes > collector.limits.waiting_bytes:
                 raise Refusal(503, "too many uploads at once: try again later", retry_after=2, close=True)
-    except (Refusal, Disconnected, asyncio.CancelledError):
+        yield b"".join(parts)
+    finally:
         collector.body_bytes -= held
-        raise
-    return b"".join(parts), held
 
 
 async def _discard(scope: Scope, receive: Receive, most: int) -> None:
     """Read a body that is refused, so that the client sees the answer and not a broken connection."""
-    length = header_of(scope, b"content-length")
-    if length is not None and (not length.isdigit() or int(length) > most):
+    if _too_long(scope, most):
         return
     seen = 0
     async for part in _parts(receive):
@@ -163,9 +153,12 @@ class Upload:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        headers = [*_SECURITY, *cors_headers(self._collector.settings.origins, header_of(scope, b"origin"))]
+        origins, origin = self._collector.settings.origins, header_of(scope, b"origin")
+        headers = [*_SECURITY, (b"vary", b"origin")] if origins else list(_SECURITY)
+        allowed = origin is not None and origin.decode("latin-1") in origins
+        if allowed:  # a page of a listed origin may read the answer; never with credentials
+            headers += [(b"access-control-allow-origin", origin or b""), *_EXPOSED]
         if scope["method"] == "OPTIONS":
-            allowed = len(headers) > len(_SECURITY) + 1
             await _send(send, 204, [*headers, *(_PREFLIGHT if allowed else [])], b"")
             return
         started = False
@@ -193,7 +186,7 @@ class Upload:
             if started:
                 raise
             refusal = refusal_of(error, self._collector.log)
-            await _send(send, refusal.status, [*refusal.headers, *headers], refusal.body)
+            await _send(send, refusal.status, [*refusal.headers, *headers], error_body(str(refusal)))
 
     async def _answer(self, number: int, scope: Scope, receive: Receive) -> bytes:
         collector, limits = self._collector, self._collector.limits
@@ -214,11 +207,8 @@ class Upload:
             await _discard(scope, receive, limits.body_bytes)
             raise
         most = max(limits.report_bytes, forms.longest) if kind == JSON else limits.body_bytes
-        body, held = await read_body(collector, scope, receive, most)
-        try:
+        async with reading(collector, scope, receive, most) as body:
             return await self._store(forms, grant, kind, scope, body, most)
-        finally:
-            collector.body_bytes -= held
 
     async def _store(
         self, forms: Forms, grant: Grant, kind: bytes, scope: Scope, body: bytes, most: int

@@ -1,7 +1,4 @@
-"""What the collector stores, the protocol of the stores, and what both have in common.
-
-Never stored: an address, a user agent, a time finer than the hour, the order in which reports arrived.
-"""
+"""What the collector stores (never addresses, exact times or the order of arrival), and the protocol of stores."""
 
 from __future__ import annotations
 
@@ -48,11 +45,6 @@ class Round:
     closed: date | None
     stored: int
 
-    @property
-    def sealed(self) -> bool:
-        """Whether only the tally is left."""
-        return self.state == "sealed"
-
 
 @dataclass(frozen=True)
 class Quarantine:
@@ -67,10 +59,6 @@ class Quarantine:
         for name, value in (("hour", self.hour), ("source", self.source)):
             if value is not None and (type(value) is not int or not 0 <= value < 1 << 31):
                 raise InvalidInput.of(name, value, "an integer from 0 to 2^31 - 1")
-
-    def covers(self, hour: int, source: int) -> bool:
-        """Whether reports of this hour and source are left out."""
-        return self.hour in (None, hour) and self.source in (None, source)
 
 
 @dataclass(frozen=True)
@@ -146,10 +134,7 @@ class Store(ABC):
 
     @abstractmethod
     def blocks(self, round: int, *, on_damage: OnDamage | None = None) -> Iterator[Block]:
-        """Every intact block of a round, as of the first iteration.
-
-        Damaged blocks are passed to `on_damage`; without it, Damaged is raised at the end.
-        """
+        """Every intact block, as of the first iteration; damage goes to `on_damage`, or raises Damaged at the end."""
 
     @abstractmethod
     def arrivals(self, round: int) -> list[Stored]:
@@ -165,10 +150,7 @@ class Store(ABC):
 
     @abstractmethod
     def seal(self, round: int, *, despite_damage: bool = False) -> Round:
-        """Keep only the tally of a closed round: its blocks and ids are deleted for good.
-
-        Raises InvalidInput if the round is open, and Damaged if blocks are damaged, unless `despite_damage`.
-        """
+        """Delete the blocks and ids of a closed round and keep its tally; Damaged is raised unless `despite_damage`."""
 
     @abstractmethod
     def close(self) -> None:
@@ -203,14 +185,10 @@ class Store(ABC):
         if found and on_damage is None:
             raise Damaged(self.name, found)
 
-    def survey(self, fingerprint: str) -> Survey:
-        """The survey of a round; InvalidInput if there is none."""
-        return self._survey(fingerprint, self._rows)
-
-    def _survey(self, fingerprint: str, rows: Callable[..., Rows]) -> Survey:
-        """The survey, read with `rows` the first time."""
+    def survey(self, fingerprint: str, rows: Callable[..., Rows] | None = None) -> Survey:
+        """The survey of a round, read with `rows` the first time; InvalidInput if there is none."""
         if fingerprint not in self._surveys:
-            found = rows("select document from surveys where fingerprint = ?", fingerprint)
+            found = (rows or self._rows)("select document from surveys where fingerprint = ?", fingerprint)
             if not found:
                 raise InvalidInput.of("fingerprint", fingerprint, "the fingerprint of a round's survey")
             self._surveys[fingerprint] = Survey.from_json(found[0][0])
@@ -250,7 +228,7 @@ class Store(ABC):
 
     def set_quarantine(self, round: int, quarantine: Quarantine, *, on: bool = True) -> None:
         """Put reports into quarantine, or release them. Nothing is deleted. Raises Sealed after sealing."""
-        if self.round(round).sealed:
+        if self.round(round).state == "sealed":
             raise Sealed(f"round {round} is sealed: its quarantine can no longer be changed")
         hour = _ANY if quarantine.hour is None else quarantine.hour
         source = _ANY if quarantine.source is None else quarantine.source
@@ -310,18 +288,11 @@ ADD_ROUND = "insert into rounds values (?, ?, 'open', ?, null)"
 CLOSE_ROUND = "update rounds set state = 'closed', closed = ? where number = ?"
 SEAL_ROUND = "update rounds set state = 'sealed' where number = ?"
 
-GRACE_DAYS = (
-    7  # after closing, in which reports can still be counted again, put into quarantine, and deleted by id
-)
-
 
 def migrate(
     version: int, steps: Sequence[tuple[str, ...]], execute: Callable[[str], object], where: str
 ) -> int:
-    """Execute the migrations of `steps` after number `version` in the caller's transaction; the number of the last one.
-
-    A released migration is never changed: a new one is appended.
-    """
+    """Execute the migrations after number `version` in the caller's transaction; the number of the last one."""
     if version > len(steps):
         raise SchemaTooNew(
             f"{where} has schema {version}, and this program knows schemas up to {len(steps)}: "
@@ -357,56 +328,30 @@ def check_seal(round: Round) -> bool:
 
 def covered(quarantines: Sequence[Quarantine], hour: int, source: int) -> bool:
     """Whether one of the quarantines covers the reports of an hour and a source."""
-    return any(quarantine.covers(hour, source) for quarantine in quarantines)
-
-
-def hour_of(now: datetime) -> int:
-    """Hours since 1970: the only time that is stored with a report."""
-    day_of(now)
-    hour = int(now.timestamp() // 3600)
-    if not 0 <= hour < 1 << 31:
-        raise InvalidInput.of("now", now, "a time after 1970: set the clock")
-    return hour
+    return any(q.hour in (None, hour) and q.source in (None, source) for q in quarantines)
 
 
 class Kept(NamedTuple):
     """The result of `seal_due`: the rounds that were sealed, and a sentence if the clock cannot be trusted."""
 
     sealed: tuple[int, ...]
-    clock: str | None
+    clock: str | None = None
 
 
-def due(rounds: list[Round], *, now: datetime, grace_days: int = GRACE_DAYS) -> list[Round]:
-    """Closed rounds of `rounds` for which `grace_days` whole days have passed since closing, at the time `now`."""
-    if type(grace_days) is not int or grace_days < 0:
-        raise InvalidInput.of("grace_days", grace_days, "a nonnegative number of days")
-    last = day_of(now) - timedelta(days=grace_days + 1)
-    return [r for r in rounds if r.state == "closed" and r.closed is not None and r.closed <= last]
+def seal_due(store: Store, *, now: datetime, grace_days: int) -> Kept:
+    """Seal every round that was closed more than `grace_days` whole days ago.
 
-
-def clock_fault(store: Store, *, now: datetime) -> str | None:
-    """A sentence if the clock is behind the times in the store, else None.
-
-    Reports are never refused for that: they are stored under the hour of the clock.
+    If the clock is behind the times in the store, it is or was wrong, and no round is sealed. Neither is a damaged
+    round, so that a backup can still help: Damaged is raised.
     """
-    rounds = store.rounds()
-    days = [day for r in rounds for day in (r.opened, r.closed) if day is not None]
-    hours = [arrival.hour for r in rounds if not r.sealed for arrival in store.arrivals(r.number)]
-    day, hour = day_of(now), hour_of(now)
-    if days and max(days) > day:
-        return f"the clock says {day}, and the store has a round of {max(days)}: set the clock"
-    if hours and max(hours) > hour:
-        return f"the clock says hour {hour}, and the store has reports of hour {max(hours)}: set the clock"
-    return None
-
-
-def seal_due(store: Store, *, now: datetime, grace_days: int = GRACE_DAYS) -> Kept:
-    """Seal every round whose grace period is over; none if the clock is behind, since it is or was wrong.
-
-    A damaged round is not sealed, so that a backup can still help: Damaged is raised.
-    """
-    fault = clock_fault(store, now=now)
-    if fault is not None:
-        return Kept((), fault)
-    rounds = due(store.rounds(), now=now, grace_days=grace_days)
-    return Kept(tuple(store.seal(r.number).number for r in rounds), None)
+    rounds, day, hour = store.rounds(), day_of(now), int(now.timestamp() // 3600)
+    days = [known for r in rounds for known in (r.opened, r.closed) if known is not None]
+    hours = [arrival.hour for r in rounds if r.state != "sealed" for arrival in store.arrivals(r.number)]
+    if max(days, default=day) > day:
+        return Kept((), f"the clock says {day}, and the store has a round of {max(days)}: set the clock")
+    if max(hours, default=hour) > hour:
+        text = f"the clock says hour {hour}, and the store has reports of hour {max(hours)}: set the clock"
+        return Kept((), text)
+    last = day - timedelta(days=grace_days + 1)
+    due = [r.number for r in rounds if r.state == "closed" and r.closed is not None and r.closed <= last]
+    return Kept(tuple(store.seal(number).number for number in due))

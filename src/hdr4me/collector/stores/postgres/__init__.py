@@ -1,1 +1,1 @@
-"""The store in a PostgreSQL database: `connection`, `rows` and the `store` itself."""
+"""The store in a PostgreSQL database: the `database` and the `store` itself."""

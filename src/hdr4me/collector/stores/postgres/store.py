@@ -21,8 +21,8 @@ from hdr4me.collector.batch import Batch, Block, grouped, joined, split_ids, wit
 from hdr4me.collector.errors import Damage, OnDamage, UnknownRound
 from hdr4me.collector.stores import protocol
 from hdr4me.collector.stores.memory import Running, count, minus
-from hdr4me.collector.stores.postgres import rows as table
-from hdr4me.collector.stores.postgres.connection import Connection, Database
+from hdr4me.collector.stores.postgres import database as table
+from hdr4me.collector.stores.postgres.database import Connection, Database
 from hdr4me.collector.stores.protocol import Quarantine, Round, Rows, Store, Stored
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
@@ -52,10 +52,7 @@ def _fetch(connection: Connection, sql: str, *values: Any) -> Rows:
 
 
 class PostgresStore(Store):
-    """Reports in PostgreSQL (see `Store`), in the schema `hdr4me`; memory does not grow with the reports.
-
-    When `fold` reports wait, their counts are merged into the stored tally.
-    """
+    """Reports in PostgreSQL (see `Store`); when `fold` reports wait, their counts are merged into the stored tally."""
 
     def __init__(self, url: str, *, fold: int = FOLD) -> None:
         self._database = Database(url)
@@ -103,7 +100,7 @@ class PostgresStore(Store):
     def _made(self, connection: Connection, row: Sequence[Any]) -> Round:
         number, fingerprint, state, opened, closed, stored = row
         fetch = partial(_fetch, connection)
-        survey = self._survey(fingerprint, fetch)
+        survey = self.survey(fingerprint, fetch)
         if state == "sealed":
             stored = self._stored_tally(number, survey, "all", fetch).n_reports
         return Round(number, fingerprint, survey.series, state, opened, closed, stored)
@@ -144,7 +141,7 @@ class PostgresStore(Store):
             raise UnknownRound(min(missing))
         fetch = partial(_fetch, connection)
         return {
-            number: self._survey(fingerprint, fetch) for number, fingerprint, state in rows if state == "open"
+            number: self.survey(fingerprint, fetch) for number, fingerprint, state in rows if state == "open"
         }
 
     def fold(self, round: int) -> None:
@@ -152,7 +149,7 @@ class PostgresStore(Store):
         with self._database.transaction() as connection:
             _lock(connection, _COUNTS, round)
             found = self._round(connection, round)
-            if found.sealed:
+            if found.state == "sealed":
                 return
             chosen, reports = [], 0
             for number, n in _fetch(connection, "select number, n from pending where round = ?", round):
@@ -228,7 +225,7 @@ class PostgresStore(Store):
         with self._database.reading() as connection:
             found = self._round(connection, round)
             survey = self.survey(found.fingerprint)
-            if found.sealed:
+            if found.state == "sealed":
                 return self._sealed_tally(round, survey, without)
             total = self._running(connection, round, survey)
             waiting = count(table.read_blocks(connection, self._note, _WAITING, round), survey)

@@ -1,1 +1,1 @@
-"""The store in one SQLite file: `connection`, `rows` and the `store` itself."""
+"""The store in one SQLite file: the `database` and the `store` itself."""

@@ -1,8 +1,7 @@
 """The store in one SQLite file: one process, one writer, every commit on the disk before it is acknowledged.
 
-A write is one transaction that appends blocks. Which ids are stored is held in memory, so no index of random ids slows
-the writer down. A small block is appended under the next number, so that a write touches one page or two. When there
-are many of them, or the hour is over, they are merged under a random number, and the order of arrival is lost.
+The ids are in memory, so no index of random ids slows the writer down. A small block is appended under the next number.
+When there are many of them, or the hour is over, they are merged under a random number: the order of arrival is lost.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from hdr4me.collector.errors import Damage, OnDamage, StoreBusy, StoreError, Sto
 from hdr4me.collector.stores import protocol
 from hdr4me.collector.stores.memory import SMALL, Live, count, minus
 from hdr4me.collector.stores.protocol import Quarantine, Round, Rows, Store, Stored, log
-from hdr4me.collector.stores.sqlite import connection as files
-from hdr4me.collector.stores.sqlite.rows import INSERT_BLOCK, check_structure, read_numbers, scan
+from hdr4me.collector.stores.sqlite import database as files
+from hdr4me.collector.stores.sqlite.database import INSERT_BLOCK, check_structure, read_numbers, scan
 from hdr4me.errors import FormatError, LedgerBusy
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
@@ -44,10 +43,7 @@ class _Change:
 
 
 class SqliteStore(Store):
-    """Reports in an SQLite file (see `Store`).
-
-    Memory: 16 bytes for the id of each stored report and about 20 MB; see `IdSet`.
-    """
+    """Reports in an SQLite file (see `Store`); memory grows with the ids of the stored reports (see `IdSet`)."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(str(path))
@@ -97,7 +93,7 @@ class SqliteStore(Store):
         for number, fingerprint, state, opened, closed in rows(
             "select number, fingerprint, state, opened, closed from rounds order by number"
         ):
-            survey, day = self._survey(fingerprint, rows), date.fromordinal
+            survey, day = self.survey(fingerprint, rows), date.fromordinal
             live = Live(number, survey, state, day(opened), closed and day(closed))
             if state == "sealed":
                 live.n_sealed = self._stored_tally(number, survey, "all", rows).n_reports

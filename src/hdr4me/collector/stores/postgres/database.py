@@ -1,0 +1,254 @@
+"""A PostgreSQL database of the collector: its schema, connections and errors, and its rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import date
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg_pool import ConnectionPool
+
+from hdr4me.collector.batch import BLOCK_COLUMNS, Block, read_block, split_ids
+from hdr4me.collector.errors import Damage, OnDamage, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from hdr4me.collector.stores.memory import IdSet
+from hdr4me.collector.stores.protocol import LAST_TOKEN, TABLES, Tables, migrate
+from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.tally import Tally
+from hdr4me.tally.file import dumps
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+SCHEMA: list[tuple[str, ...]] = [
+    (
+        "create table surveys (fingerprint text primary key, document text not null)",
+        """create table rounds (number integer primary key, fingerprint text not null, state text not null,
+           opened date not null, closed date)""",
+        # A partition for each round: dropping it deletes the reports of the round at once.
+        """create table blocks (number bigint not null, round integer not null, hour integer not null,
+           source integer not null, n integer not null, ids bytea not null, sizes bytea not null,
+           data bytea not null, checksum bytea not null, primary key (round, number)) partition by list (round)""",
+        """create table ids (round integer not null, id uuid not null, primary key (round, id))
+           partition by list (round)""",
+        "create table pending (round integer, number bigint, n integer not null, primary key (round, number))",
+        """create table rejected (round integer, reason text, hour integer, count bigint not null,
+           primary key (round, reason, hour))""",
+        "create table quarantine (round integer, hour integer, source integer, primary key (round, hour, source))",
+        """create table tokens (number integer generated always as identity primary key,
+           sha256 bytea not null unique, scope text not null, label text not null)""",
+        "create table tallies (round integer, kind text, content bytea not null, primary key (round, kind))",
+    )
+]
+
+_MIGRATING = 0x68447234
+_CONNECTIONS = 3  # the writer and two readers of a worker
+_WAIT = 2.0  # seconds to wait for a connection while the database is down
+
+
+def _configure(connection: Connection) -> None:
+    connection.execute("set search_path to hdr4me")
+    # A commit is on the disk before it returns, whatever the default of the database is.
+    connection.execute(
+        "select set_config('synchronous_commit', 'on', false) "
+        "where current_setting('synchronous_commit') in ('off', 'local', 'remote_write')"
+    )
+    connection.commit()
+
+
+class Database:
+    """One database; any thread may use it. The tables are created or migrated when it is opened."""
+
+    def __init__(self, url: str) -> None:
+        self.name = re.sub(r"//[^/@]*@", "//", url).partition("?")[0]  # without user and password
+        self._url, self._options = url, {"connect_timeout": 5, "application_name": "hdr4me"}
+        with self._errors(), self._connected() as connection:
+            self.schema_version = self._prepare(connection)
+            connection.commit()
+        self._pool = ConnectionPool(
+            url,
+            kwargs=self._options,
+            configure=_configure,
+            check=ConnectionPool.check_connection,
+            min_size=1,
+            max_size=_CONNECTIONS,
+            timeout=_WAIT,
+            reconnect_timeout=1.0,
+            open=True,
+        )
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A transaction that is committed when the block ends, and rolled back if it raises."""
+        with self._errors(), self._pool.connection() as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A read-only view as of the first statement, not from the pool: a slow download must not block the writer."""
+        with self._errors(), self._connected() as connection:
+            connection.execute("set transaction isolation level repeatable read, read only")
+            yield connection
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.close()
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        connection: Connection = psycopg.connect(self._url, **self._options)  # type: ignore[arg-type]
+        try:
+            _configure(connection)
+            yield connection
+        finally:
+            connection.close()
+
+    def _prepare(self, connection: Connection) -> int:
+        """Create or migrate the tables, one process at a time; the version of the schema."""
+        connection.execute("select pg_advisory_xact_lock(%s)", (_MIGRATING,))
+        if connection.execute("show fsync").fetchone() == ("off",):
+            raise InvalidInput(f"{self.name} runs with fsync = off: commits may be lost; set fsync = on")
+        connection.execute("create schema if not exists hdr4me")
+        connection.execute("create table if not exists schema_version (version integer not null)")
+        row = connection.execute("select max(version) from schema_version").fetchone()
+        version = (row and row[0]) or 0
+        last = migrate(version, SCHEMA, connection.execute, self.name)
+        if last != version:
+            connection.execute("insert into schema_version values (%s)", (last,))
+        return last
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise the driver's errors as the store's."""
+        try:
+            yield
+        except errors.DiskFull as error:
+            raise StoreFull(f"{self.name}: the disk is full; nothing of this batch was stored") from error
+        except errors.ReadOnlySqlTransaction as error:
+            raise StoreReadOnly(f"{self.name} cannot be written: it is read-only") from error
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise StoreUnavailable(f"{self.name} does not answer: {_first_line(error)}") from error
+        except psycopg.Error as error:
+            raise StoreError(f"{self.name}: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def make_partitions(connection: Connection, number: int) -> None:
+    """Create the tables of the blocks and ids of a round; their contents are random and never compressed."""
+    for table in ("blocks", "ids"):
+        connection.execute(
+            f"create table {table}_{int(number)} partition of {table} for values in ({int(number)})"
+        )
+    for column in ("ids", "sizes", "data"):
+        connection.execute(f"alter table blocks_{int(number)} alter column {column} set storage external")
+
+
+def insert_ids(connection: Connection, round: int, ids: bytes) -> set[bytes]:
+    """Insert sorted ids; those that are new."""
+    rows = connection.execute(
+        "insert into ids (round, id) select %s, encode(substring(%b from 16 * i + 1 for 16), 'hex')::uuid "
+        "from generate_series(0, %s) i on conflict do nothing returning uuid_send(id)",
+        (round, ids, len(ids) // 16 - 1),
+        binary=True,
+    )
+    return {id for (id,) in rows}
+
+
+def insert_block(connection: Connection, block: Block, *, pending: bool = True) -> None:
+    """Insert a block as one row; `pending`: its reports are not in the stored tally yet."""
+    insert = f"insert into blocks ({BLOCK_COLUMNS}) values (%s, %s, %s, %s, %s, %b, %b, %b, %b)"
+    if pending:
+        insert = (
+            f"with made as ({insert} returning round, number, n) "
+            "insert into pending (round, number, n) select round, number, n from made"
+        )
+    connection.execute(insert, block.row())
+
+
+def read_blocks(
+    connection: Connection, on_damage: OnDamage, condition: str = "true", *values: Any
+) -> Iterator[Block]:
+    """Intact blocks for which an SQL condition with values holds; damaged ones are passed to `on_damage`."""
+    with connection.cursor(name="blocks", binary=True) as cursor:
+        cursor.itersize = 256
+        cursor.execute(f"select {BLOCK_COLUMNS} from blocks where {condition}", values)
+        for row in cursor:
+            try:
+                yield read_block(row)
+            except FormatError as error:
+                on_damage(Damage(row[0], row[1], str(error)))
+
+
+def put_tally(connection: Connection, round: int, kind: str, tally: Tally) -> None:
+    """Store a tally, which replaces the one before."""
+    connection.execute(
+        "insert into tallies (round, kind, content) values (%s, %s, %b) "
+        "on conflict (round, kind) do update set content = excluded.content",
+        (round, kind, dumps(tally)),
+    )
+
+
+def read_tables(connection: Connection) -> Tables:
+    """Every table except the blocks, as the SQLite store would have them."""
+    found: Tables = {}
+    for name, columns in TABLES.items():
+        if name != "deleted":
+            where = " where kind <> 'running'" if name == "tallies" else ""
+            rows = connection.execute(f"select {columns} from {name}{where}", binary=True)
+            found[name] = [tuple(v.toordinal() if isinstance(v, date) else v for v in row) for row in rows]
+    found["deleted"] = [
+        (number, id)
+        for number, _, state, _, _ in found["rounds"]
+        if state != "sealed"
+        for id in _deleted(connection, number)
+    ]
+    row = connection.execute("select last_value, is_called from tokens_number_seq").fetchone()
+    found[LAST_TOKEN] = [(row[0],)] if row and row[1] else []
+    return found
+
+
+def _deleted(connection: Connection, round: int) -> Iterator[bytes]:
+    """Ids that are known and in no block."""
+    row = connection.execute(
+        "select (select count(*) from ids where round = %s), "
+        "(select coalesce(sum(n), 0)::bigint from blocks where round = %s)",
+        (round, round),
+    ).fetchone()
+    if row is None or row[0] == row[1]:
+        return
+    stored = IdSet()
+    for (ids,) in connection.execute("select ids from blocks where round = %s", (round,), binary=True):
+        stored.add(ids)
+    with connection.cursor(name="ids", binary=True) as cursor:
+        cursor.execute("select uuid_send(id) from ids where round = %s order by id", (round,))
+        while some := b"".join([id for (id,) in cursor.fetchmany(10_000)]):
+            known = stored.find(some).tolist()
+            yield from (id for id, old in zip(split_ids(some), known, strict=True) if not old)
+
+
+def fill(connection: Connection, tables: Tables, blocks: Iterable[Block]) -> None:
+    """Fill an empty store with the contents of a backup."""
+    for name, columns in TABLES.items():
+        if name == "deleted":
+            continue
+        marks = ", ".join(["%s"] * len(columns.split(",")))
+        over = " overriding system value" if name == "tokens" else ""
+        for row in tables[name]:
+            values: tuple[Any, ...] = row
+            if name == "rounds":
+                values = (*row[:3], *(day and date.fromordinal(day) for day in row[3:]))
+                if row[2] != "sealed":
+                    make_partitions(connection, row[0])
+            connection.execute(f"insert into {name} ({columns}){over} values ({marks})", values)
+    for (last,) in tables[LAST_TOKEN]:
+        connection.execute("select setval('tokens_number_seq', %s)", (last,))
+    for round_, id in tables["deleted"]:
+        insert_ids(connection, round_, id)
+    for block in blocks:
+        insert_block(connection, block)
+        insert_ids(connection, block.round, block.id_bytes)
