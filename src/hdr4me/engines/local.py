@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hdr4me.engines.general import perturb_source, plan_of
-from hdr4me.engines.protocol import FilePath, Progress, paths_of
+from hdr4me.engines.protocol import FilePath, Progress, check_survey, paths_of
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io import OnRejected, Quarantine, refuse, write_reports
 from hdr4me.io.arrow import as_batch, schema_of
@@ -30,9 +29,6 @@ from hdr4me.io.columns import (
     judge,
 )
 from hdr4me.io.files import files_of, read_blocks
-from hdr4me.io.reading import batch_rows, check_survey, record_batches
-from hdr4me.kernels.exact.perturb import perturb_matrix
-from hdr4me.kernels.machine.intrinsics import WIDTH
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 
@@ -178,6 +174,8 @@ class Local:
             return sum(pool.map(one, paths), start=Tally(survey))
 
     def _sources(self, records: Any, survey: Survey) -> Iterator[Source]:
+        from hdr4me.io.reading import batch_rows, record_batches
+
         if isinstance(records, np.ndarray):
             values, rows = check_matrix(records, survey), batch_rows(survey)
             for start in range(0, len(values), rows):
@@ -188,6 +186,10 @@ class Local:
 
     def _block(self, source: Source, survey: Survey) -> NDArray[np.uint8]:
         """The reports of a source; a plain matrix whose columns are all sent has a kernel of its own."""
+        from hdr4me.engines.general import perturb_source, plan_of
+        from hdr4me.kernels.exact.perturb import perturb_matrix
+        from hdr4me.kernels.machine.intrinsics import WIDTH
+
         values, schema = source.owners[0], survey.schema
         plain = (
             isinstance(values, np.ndarray)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdr4me.engines import spark_perturb, spark_tally
-from hdr4me.engines.protocol import FilePath, Progress
+from hdr4me.engines.protocol import FilePath, Progress, check_survey
 from hdr4me.engines.spark_session import require_pyspark
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.columns import Account, OnAccount, judge
-from hdr4me.io.reading import check_survey
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 

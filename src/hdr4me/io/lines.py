@@ -246,7 +246,7 @@ def write_lines(file: IO[bytes], block: Bytes, survey: Survey) -> None:
 
 
 @contextmanager
-def line_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
+def lines_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
     """Writes blocks to a file of JSON lines."""
     with path.open("wb") as file:
         yield lambda block: write_lines(file, block, survey)

@@ -36,12 +36,6 @@ class Part:
     n_bytes: int = 0
 
 
-def check_survey(survey: object) -> None:
-    """Every engine's methods take the data first and the survey second: the wrong way round is named."""
-    if not isinstance(survey, Survey):
-        raise InvalidInput(f"survey = {survey!r} must be a Survey")
-
-
 def batch_rows(survey: Survey) -> int:
     """Records held at once: about 32 MiB of their numbers, and of their reports."""
     widest = max(8 * sum(getattr(x, "length", 1) for x in survey.schema), survey.report_size)
