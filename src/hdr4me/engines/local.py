@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -148,14 +149,11 @@ class Local:
         """Files side by side when there are several; handlers see one thread at a time."""
         lock = threading.Lock()
 
-        def locked(call: Callable[[Any], None] | None) -> Callable[[Any], None] | None:
-            def locked_call(value: Any) -> None:
-                with lock:
-                    call(value)  # type: ignore[misc]
+        def locked(call: Callable[[Any], None], value: Any) -> None:
+            with lock:
+                call(value)
 
-            return None if call is None else locked_call
-
-        on_rejected, on_progress = locked(handler), locked(progress) or (lambda count: None)
+        on_rejected = None if handler is None else partial(locked, handler)
 
         def one(path: FilePath) -> Tally:
             tally = Tally(survey)
@@ -164,7 +162,8 @@ class Local:
             # changes cores.
             for block in ahead(blocks) if self.threads > 1 else blocks:
                 tally.add_read(block, on_rejected=on_rejected, where=str(path))
-                on_progress(len(block.rows))
+                if progress is not None:
+                    locked(progress, len(block.rows))
             return tally
 
         workers = min(self.threads, len(paths))

@@ -129,7 +129,7 @@ def _typed(part: Part, names: Sequence[str] = (), *, head: bool = False) -> pa.T
             opened = _open_binary(part.path, stack)
             return pq.read_schema(opened).empty_table() if head else pq.read_table(opened)
         if kind == "arrow":
-            file = pa.ipc.open_file(_open_arrow(part.path, stack))
+            file = pa.ipc.open_file(_open_binary(part.path, stack))
             return file.schema.empty_table() if head else file.read_all()
         text = stack.enter_context(open_text(part.path, part.encoding))
         if is_lines(text):
@@ -204,23 +204,12 @@ def _row_groups(file: Part, step: int) -> list[Part]:
 
 
 def _open_binary(path: str, stack: ExitStack) -> Any:
-    """What pyarrow opens: the path, or an open file where the path has no UTF-8 form."""
-    try:
-        path.encode("utf-8")
-    except UnicodeEncodeError:
-        return stack.enter_context(Path(path).open("rb"))
-    return path
-
-
-def _open_arrow(path: str, stack: ExitStack) -> Any:
-    """The same as a source of an Arrow IPC file, which is read, not mapped."""
-    opened = _open_binary(path, stack)
-    source: Any = pa.OSFile if isinstance(opened, str) else pa.PythonFile
-    return stack.enter_context(source(opened, "r"))
+    """A file for Arrow to read, not to map, whatever bytes its name has."""
+    name: Any = os.fsencode(path)
+    return stack.enter_context(pa.OSFile(name, "r"))
 
 
 def _parquet_metadata(path: str) -> Any:
-    """The footer of a Parquet file."""
     with ExitStack() as stack:
         return pq.read_metadata(_open_binary(path, stack))
 
@@ -232,11 +221,12 @@ def _read_parquet(
     # Without pre-buffering a row group is streamed, not held; each column has its own small buffer.
     buffer = max(1 << 14, min(1 << 20, _COLUMN_BYTES // len(names)))
     with ExitStack() as stack:
-        schema = pq.read_schema(_open_binary(path, stack))
+        opened = _open_binary(path, stack)
+        schema = pq.read_schema(opened)
         _check_names(path, schema.names, names)
         file: Any = stack.enter_context(
             pq.ParquetFile(
-                _open_binary(path, stack),
+                opened,
                 pre_buffer=False,
                 buffer_size=buffer,
                 read_dictionary=[name for name in texts if is_text(schema.field(name).type)],
@@ -264,7 +254,7 @@ def _read_arrow(path: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The batches of an Arrow IPC file, with the columns `names`; it is read, not mapped, and may change meanwhile."""
     n = 0
     with ExitStack() as stack:
-        reader = pa.ipc.open_file(_open_arrow(path, stack))
+        reader = pa.ipc.open_file(_open_binary(path, stack))
         _check_names(path, reader.schema.names, names)
         for index in range(reader.num_record_batches):
             batch = reader.get_batch(index).select(list(names))
