@@ -34,18 +34,15 @@ _COUNTER = re.compile(rf"{FORMAT}-counter ([0-9a-f]{{32}}) (0|[1-9][0-9]{{0,14}}
 
 @dataclass(frozen=True)
 class Book:
-    """What a ledger's file says: ε by series and day, the rows paid for, and how often the file was written.
-
-    `spent[series][day]` is an amount; `day` counts the days since 1970 in UTC. `rows[series]` are the marks of the
-    permanent answers already paid for, in order of payment; `secret` is the mark of the device's secret, empty if there
-    is none.
-    """
+    """What a ledger's file says: ε by series and day, the rows paid for, and how often the file was written."""
 
     identity: str = ""
     counter: int = 0
-    spent: Mapping[str, Mapping[int, Fraction]] = field(default_factory=dict)
-    rows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    secret: str = ""
+    spent: Mapping[str, Mapping[int, Fraction]] = field(
+        default_factory=dict
+    )  # by series and day since 1970 (UTC)
+    rows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # marks by series, in order of payment
+    secret: str = ""  # the mark of the device's secret
 
     def amount(self, series: str, since: int | None = None) -> Fraction:
         """What was spent on a series from day `since` on; without `since`, ever."""
