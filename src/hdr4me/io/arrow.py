@@ -516,6 +516,10 @@ def loads(data: bytes, survey: Survey, most: int) -> Stream:
 
 def _stream_parts(data: bytes, survey: Survey, most: int) -> Iterator[tuple[Bytes, Bytes, Bytes]]:
     """The ids, rows and reasons of each batch, after an empty one."""
+
+    def read(at: int, length: int) -> Bytes:
+        return np.frombuffer(data, np.uint8, length, at)
+
     table, start = _message(data, 0)
     if table is None or table.field("<B", table.root(), 1) != _SCHEMA or table.field("<q", table.root(), 3):
         raise Broken("it does not begin with a schema")
@@ -531,14 +535,10 @@ def _stream_parts(data: bytes, survey: Survey, most: int) -> Iterator[tuple[Byte
         if not 0 <= batch.n_rows <= n <= most:
             raise FormatError(f"the stream has more than {most} reports: send fewer in a request")
         if batch.n_rows:
-            yield _stream_rows(lambda at, length: np.frombuffer(data, np.uint8, length, at), batch, survey)
-
-
-def _stream_rows(read: Read, batch: Batch, survey: Survey) -> tuple[Bytes, Bytes, Bytes]:
-    n, (ids, reports) = batch.n_rows, batch.columns
-    _, _, rows, good = report_rows(read, reports, survey, 0, n)
-    reasons = reasons_of(n, good, null_rows(read, reports, 0, n))
-    reasons = np.zeros(n, np.uint8) if reasons is None else reasons
-    no_id = null_rows(read, ids, 0, n)
-    reasons[False if no_id is None else no_id] = NO_ID
-    return fixed_rows(read, ids.values, ID_SIZE, 0, n), rows, reasons
+            size, (own, reports) = batch.n_rows, batch.columns
+            _, _, rows, good = report_rows(read, reports, survey, 0, size)
+            reasons = reasons_of(size, good, null_rows(read, reports, 0, size))
+            reasons = np.zeros(size, np.uint8) if reasons is None else reasons
+            no_id = null_rows(read, own, 0, size)
+            reasons[False if no_id is None else no_id] = NO_ID
+            yield fixed_rows(read, own.values, ID_SIZE, 0, size), rows, reasons

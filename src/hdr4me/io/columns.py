@@ -76,12 +76,6 @@ def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
     return values
 
 
-@lru_cache(maxsize=32)
-def _category_counts(survey: Survey) -> NDArray[np.int64]:
-    """How many categories each dimension has, 0 for a number; the same array each time, which nobody changes."""
-    return np.array([len(dimension.categories) for dimension in survey.schema], np.int64)
-
-
 def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
     """A matrix [n, columns] of numbers in any layout; of a dimension with categories, their indices."""
     from hdr4me.kernels.exact.perturb import Columns
@@ -97,7 +91,7 @@ def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
     if values.dtype not in DTYPES:
         values = values.astype(np.float64)
     n, d = values.shape
-    sizes = _category_counts(survey)
+    sizes = np.array([len(dimension.categories) for dimension in survey.schema], np.int64)
     columns = Columns(
         address=(values.ctypes.data + np.arange(d, dtype=np.int64) * values.strides[1]).view(np.uint64),
         stride=np.full(d, values.strides[0]),
@@ -174,12 +168,6 @@ class Account:
 
     Of several choices, `unknown` are values that name no category, `low` those that name something unknown beside a
     category, and `high` those with more choices than are allowed.
-
-    >>> from hdr4me.survey import Numeric
-    >>> schema = Schema([Numeric("age", 0, 120)])
-    >>> part = Account(schema, np.array([[100, 2, 1, 0, 5]]))
-    >>> (part + part).rows()
-    [{'column': 'age', 'read': 200, 'missing': 4, 'unknown': 2, 'low': 0, 'high': 10}]
     """
 
     schema: Schema

@@ -49,15 +49,16 @@ def read_reports(
     report, or a null, goes to `on_rejected`, which raises unless another handler is given; codes and dimensions in
     Parquet and Arrow files are checked when they are tallied.
     """
-    return _rows(read_blocks(path, survey, block_rows=block_rows), on_rejected)
+    blocks = read_blocks(path, survey, block_rows=block_rows)
 
+    def rows() -> Iterator[NDArray[np.uint8]]:
+        for block in blocks:
+            for rejected in block.rejected:
+                on_rejected(rejected)
+            if len(block.rows):
+                yield block.rows
 
-def _rows(blocks: Iterator[Block], on_rejected: OnRejected) -> Iterator[NDArray[np.uint8]]:
-    for block in blocks:
-        for rejected in block.rejected:
-            on_rejected(rejected)
-        if len(block.rows):
-            yield block.rows
+    return rows()
 
 
 def read_blocks(

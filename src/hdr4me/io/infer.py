@@ -31,29 +31,11 @@ def infer_schema(
 ) -> Schema:
     """One dimension for each column, or each of `columns`; only names and types are taken from the file.
 
-    Reading ranges or categories off the data would publish its extreme or its rarest record.
+    Ranges and categories must be given: those of the data would publish its extreme or its rarest record. Only
+    columns of truth values need neither. A name may be a pattern with `*`, `?` or `[...]`, for all columns that match
+    and have no entry of their own. `defaults` stand for missing values; in columns that are `optional` a missing value
+    is an answer of its own.
 
-    Columns of truth values need nothing else; every other one needs a range or categories, and the error says which
-    lack them. A name may be a pattern with `*`, `?` or `[...]`, for all columns that match and have no entry of their
-    own.
-
-    Parameters
-    ----------
-    path
-        A file of records; of a folder or pattern, the first file.
-    ranges, categories
-        (low, high) of numeric dimensions, and the categories of categorical ones.
-    columns
-        The columns to ask, in this order; all of the file, in its order, unless given.
-    defaults
-        What stands for a missing value.
-    optional
-        Columns for which a missing value is an answer of its own.
-    encoding, delimiter
-        How a text file is read.
-
-    Examples
-    --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -69,9 +51,8 @@ def infer_schema(
     file = files.files()[0]
     is_text = file_kind(file) == "text"
 
-    def shown(
-        names: Iterable[str],
-    ) -> str:  # columns of a text file by their places: its first line may be a record
+    def shown(names: Iterable[str]) -> str:
+        """Columns of a text file by their places: its first line may be a record."""
         return ", ".join(f"column {list(kinds).index(x) + 1}" if is_text else repr(x) for x in names)
 
     def matching(pattern: str) -> list[str]:

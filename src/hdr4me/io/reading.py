@@ -54,13 +54,7 @@ def record_batches(records: Any, survey: Survey) -> Iterator[pa.RecordBatch]:
     """Batches of at most `batch_rows` records with the columns of the survey's schema, in its order.
 
     Records are a path, several paths, `RecordFiles`, an Arrow table or batch, or a frame with `__arrow_c_stream__`
-    (pandas, polars and others). A dimension without a column is an error, not a column of defaults: a misspelt name
-    must not go unseen.
-
-    >>> from hdr4me.survey import Numeric, Schema
-    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi")
-    >>> [batch.num_rows for batch in record_batches(pa.table({"age": [31, 44], "name": ["x", "y"]}), survey)]
-    [2]
+    (pandas, polars and others). A dimension without a column is an error, so that a misspelt name is noticed.
     """
     return read_records(records, survey.schema, batch_rows(survey))
 
@@ -147,8 +141,7 @@ def column_types(files: RecordFiles, names: Sequence[str]) -> pa.Schema:
     """The columns of the first file; `names` are some of them, by which the delimiter of a CSV file is found."""
     part = _parts(files)[0]
     schema = _typed(part, names, head=True).schema
-    if len(set(schema.names)) < len(schema.names):
-        raise FormatError(f"{part.path} has two columns of the same name")
+    _check_names(part.path, schema.names, ())
     return schema
 
 
