@@ -33,9 +33,25 @@ def infer_schema(
 
     Ranges and categories must be given: those of the data would publish its extreme or its rarest record. Only
     columns of truth values need neither. A name may be a pattern with `*`, `?` or `[...]`, for all columns that match
-    and have no entry of their own. `defaults` stand for missing values; in columns that are `optional` a missing value
-    is an answer of its own.
+    and have no entry of their own.
 
+    Parameters
+    ----------
+    path
+        A file of records; of a folder or pattern, the first file.
+    ranges, categories
+        (low, high) of numeric dimensions, and the categories of categorical ones.
+    columns
+        The columns to ask, in this order; all of the file, in its order, unless given.
+    defaults
+        What stands for a missing value.
+    optional
+        Columns for which a missing value is an answer of its own.
+    encoding, delimiter
+        How a text file is read.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -62,7 +62,11 @@ def refuse(rejected: Rejected) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """m answers, each (question, field, ...), in increasing order of question, and the survey they answer."""
+    """m answers, each (question, field, ...), in increasing order of question, and the survey they answer.
+
+    >>> Report("ab12", ((0, 7), (3, 1))).answers
+    ((0, 7), (3, 1))
+    """
 
     survey: str
     answers: tuple[tuple[int, ...], ...]
