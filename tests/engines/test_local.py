@@ -10,7 +10,6 @@ import pytest
 
 from hdr4me.client import Client
 from hdr4me.engines import Local
-from hdr4me.engines import local as module
 from hdr4me.engines.local import ahead
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io import write_reports
@@ -46,8 +45,8 @@ def test_a_plain_matrix_takes_the_quick_way(numeric_survey: Survey, monkeypatch:
         n_sampled=20,
         questions=[Question((j,), numeric_survey.channels[0]) for j in range(20)],
     )
-    monkeypatch.delattr(module, "perturb_source")
-    monkeypatch.setattr(module, "batch_rows", lambda survey: 40)
+    monkeypatch.setattr("hdr4me.engines.general.perturb_source", None)
+    monkeypatch.setattr("hdr4me.io.reading.batch_rows", lambda survey: 40)
     blocks = list(Local(1).reports(np.zeros((100, 20), np.float32), everything))
     assert [len(block) for block in blocks] == [40, 40, 20]
 

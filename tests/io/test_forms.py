@@ -269,7 +269,10 @@ def test_a_file_without_a_header_is_not_quoted(content: bytes, tmp_path: Path) -
     ):
         with pytest.raises(HDR4MEError) as caught:
             read()
-        assert not any(secret in str(caught.value) for secret in SECRETS), str(caught.value)
+        message = str(caught.value).replace(
+            str(path), ""
+        )  # the name of a temporary folder may hold any number
+        assert not any(secret in message for secret in SECRETS), message
         assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 

@@ -181,13 +181,12 @@ class Ledger:
         if secret is None and not book.secret:
             secret = secrets.token_bytes(SECRET_BYTES)
             write_bytes(path, secret, mode=0o600)
+        why = f"not the secret that {self.path.name} knows, so nothing is sent: put it back"
         if secret is None:
             why = "gone, so nothing is sent: new answers would cost a new budget; put it back"
-            raise FormatError(f"{path} is {why}")
-        if len(secret) != SECRET_BYTES or (book.secret and secret_mark(secret) != book.secret):
-            why = f"not the secret that {self.path.name} knows, so nothing is sent: put it back"
-            raise FormatError(f"{path} is {why}")
-        return secret
+        elif len(secret) == SECRET_BYTES and book.secret in ("", secret_mark(secret)):
+            return secret
+        raise FormatError(f"{path} is {why}")
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

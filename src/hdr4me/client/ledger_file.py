@@ -34,18 +34,15 @@ _COUNTER = re.compile(rf"{FORMAT}-counter ([0-9a-f]{{32}}) (0|[1-9][0-9]{{0,14}}
 
 @dataclass(frozen=True)
 class Book:
-    """What a ledger's file says: ε by series and day, the rows paid for, and how often the file was written.
-
-    `spent[series][day]` is an amount; `day` counts the days since 1970 in UTC. `rows[series]` are the marks of the
-    permanent answers already paid for, in order of payment; `secret` is the mark of the device's secret, empty if there
-    is none.
-    """
+    """What a ledger's file says: ε by series and day, the rows paid for, and how often the file was written."""
 
     identity: str = ""
     counter: int = 0
-    spent: Mapping[str, Mapping[int, Fraction]] = field(default_factory=dict)
-    rows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    secret: str = ""
+    spent: Mapping[str, Mapping[int, Fraction]] = field(
+        default_factory=dict
+    )  # by series and day since 1970 (UTC)
+    rows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # marks by series, in order of payment
+    secret: str = ""  # the mark of the device's secret
 
     def amount(self, series: str, since: int | None = None) -> Fraction:
         """What was spent on a series from day `since` on; without `since`, ever."""
@@ -131,11 +128,17 @@ def write(path: Path, book: Book) -> None:
     text = book.text()
     if len(text) > MAX_BYTES:
         raise BudgetExceeded(f"{path} is full ({MAX_BYTES:,} bytes), so nothing is spent")
-    _sweep(path)
-    if not beside(path, "counter").exists():
-        _write_counter(path, book.identity, 0)  # a ledger without a counter would be refused
+    # Remove what a killed process left of a write: the lock is held, so nobody is writing.
+    left_over = re.compile(re.escape(f".{path.name[:200]}.") + r"((counter|secret)\.)?[0-9a-f]{12}\.part")
+    for file in path.parent.iterdir():
+        if left_over.fullmatch(file.name):
+            with suppress(OSError):
+                file.unlink()
+    beginning, counter = f"{FORMAT}-counter {book.identity}", beside(path, "counter")
+    if not counter.exists():
+        write_text(counter, f"{beginning} 0\n", mode=0o600)  # a ledger without a counter would be refused
     write_text(path, text, mode=0o600)
-    _write_counter(path, book.identity, book.counter)
+    write_text(counter, f"{beginning} {book.counter}\n", mode=0o600)
 
 
 def bounded(path: Path, limit: int) -> bytes | None:
@@ -153,10 +156,6 @@ def bounded(path: Path, limit: int) -> bytes | None:
     return data
 
 
-def _write_counter(path: Path, identity: str, counter: int) -> None:
-    write_text(beside(path, "counter"), f"{FORMAT}-counter {identity} {counter}\n", mode=0o600)
-
-
 def _read_counter(ledger: Path) -> tuple[str, int]:
     path = beside(ledger, "counter")
     data = bounded(path, 200)
@@ -166,15 +165,6 @@ def _read_counter(ledger: Path) -> tuple[str, int]:
     if match is None:
         raise _doubt(f"{path} is not the counter of {ledger.name}", "put it back")
     return match[1], int(match[2])
-
-
-def _sweep(path: Path) -> None:
-    """Remove what a killed process left of a write: the lock is held, so nobody is writing."""
-    left_over = re.compile(re.escape(f".{path.name[:200]}.") + r"((counter|secret)\.)?[0-9a-f]{12}\.part")
-    for file in path.parent.iterdir():
-        if left_over.fullmatch(file.name):
-            with suppress(OSError):
-                file.unlink()
 
 
 def _parse(data: bytes) -> Book:

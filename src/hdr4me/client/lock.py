@@ -21,12 +21,10 @@ _BUSY = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}
 
 @contextmanager
 def locked(path: Path, timeout: float) -> Iterator[None]:
-    """Hold the lock file `path` (mode 0600, made if it is not there) while the block runs.
-
-    The system releases the lock when the process ends, however it ends. The file itself stays.
+    """Hold the lock file `path` (mode 0600) while the block runs; the system releases it when the process ends.
 
     Raises LedgerBusy if another process held the lock for `timeout` seconds, and InvalidInput if `path` is a link, a
-    directory, a pipe, or another user's.
+    directory, a pipe, or another user's. The file itself stays.
     """
     descriptor = _acquired(path, timeout)
     try:

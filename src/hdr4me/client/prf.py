@@ -28,12 +28,7 @@ class Use(IntEnum):
 
 
 class Stream:
-    """The bytes that one label gives, read as numbers: a source of draws that is the label's for ever.
-
-    >>> stream = Stream(bytes(32), "00" * 32, Use.ANSWER, 3, 5)
-    >>> stream.bits(32) == Stream(bytes(32), "00" * 32, Use.ANSWER, 3, 5).bits(32)
-    True
-    """
+    """The bytes that one label gives, read as numbers: a source of draws that is the label's for ever."""
 
     def __init__(self, secret: bytes, series: str, use: Use, a: int = 0, b: int = 0) -> None:
         self._secret = secret

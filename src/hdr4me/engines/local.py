@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hdr4me.engines.general import perturb_source, plan_of
-from hdr4me.engines.protocol import FilePath, Progress, paths_of
+from hdr4me.engines.protocol import FilePath, Progress, check_survey, paths_of
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io import OnRejected, Quarantine, refuse, write_reports
 from hdr4me.io.arrow import as_batch, schema_of
@@ -30,9 +30,6 @@ from hdr4me.io.columns import (
     judge,
 )
 from hdr4me.io.files import files_of, read_blocks
-from hdr4me.io.reading import batch_rows, check_survey, record_batches
-from hdr4me.kernels.exact.perturb import perturb_matrix
-from hdr4me.kernels.machine.intrinsics import WIDTH
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 
@@ -152,14 +149,11 @@ class Local:
         """Files side by side when there are several; handlers see one thread at a time."""
         lock = threading.Lock()
 
-        def locked(call: Callable[[Any], None] | None) -> Callable[[Any], None] | None:
-            def locked_call(value: Any) -> None:
-                with lock:
-                    call(value)  # type: ignore[misc]
+        def locked(call: Callable[[Any], None], value: Any) -> None:
+            with lock:
+                call(value)
 
-            return None if call is None else locked_call
-
-        on_rejected, on_progress = locked(handler), locked(progress) or (lambda count: None)
+        on_rejected = None if handler is None else partial(locked, handler)
 
         def one(path: FilePath) -> Tally:
             tally = Tally(survey)
@@ -168,7 +162,8 @@ class Local:
             # changes cores.
             for block in ahead(blocks) if self.threads > 1 else blocks:
                 tally.add_read(block, on_rejected=on_rejected, where=str(path))
-                on_progress(len(block.rows))
+                if progress is not None:
+                    locked(progress, len(block.rows))
             return tally
 
         workers = min(self.threads, len(paths))
@@ -178,6 +173,8 @@ class Local:
             return sum(pool.map(one, paths), start=Tally(survey))
 
     def _sources(self, records: Any, survey: Survey) -> Iterator[Source]:
+        from hdr4me.io.reading import batch_rows, record_batches
+
         if isinstance(records, np.ndarray):
             values, rows = check_matrix(records, survey), batch_rows(survey)
             for start in range(0, len(values), rows):
@@ -188,6 +185,10 @@ class Local:
 
     def _block(self, source: Source, survey: Survey) -> NDArray[np.uint8]:
         """The reports of a source; a plain matrix whose columns are all sent has a kernel of its own."""
+        from hdr4me.engines.general import perturb_source, plan_of
+        from hdr4me.kernels.exact.perturb import perturb_matrix
+        from hdr4me.kernels.machine.intrinsics import WIDTH
+
         values, schema = source.owners[0], survey.schema
         plain = (
             isinstance(values, np.ndarray)

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hdr4me.errors import InvalidInput
 from hdr4me.io.columns import Account, OnAccount, judge
 from hdr4me.registry import Registry
+from hdr4me.survey import Survey
 
 if TYPE_CHECKING:
-    from hdr4me.survey import Survey
     from hdr4me.tally import Tally
 
 FilePath = str | os.PathLike[str]
@@ -64,3 +65,9 @@ ENGINES: Registry[Open] = Registry(
 def paths_of(reports: FilePath | Sequence[FilePath]) -> list[FilePath]:
     """One path or several, as a list."""
     return [reports] if isinstance(reports, str | os.PathLike) else list(reports)
+
+
+def check_survey(survey: object) -> None:
+    """Every engine's methods take the data first and the survey second: the wrong way round is named."""
+    if not isinstance(survey, Survey):
+        raise InvalidInput(f"survey = {survey!r} must be a Survey")

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdr4me.engines import spark_perturb, spark_tally
-from hdr4me.engines.protocol import FilePath, Progress
+from hdr4me.engines.protocol import FilePath, Progress, check_survey
 from hdr4me.engines.spark_session import require_pyspark
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.columns import Account, OnAccount, judge
-from hdr4me.io.reading import check_survey
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 
@@ -84,10 +83,7 @@ class Spark:
     ) -> Tally:
         """The tally of reports: a DataFrame, or files and folders of files that every executor can open.
 
-        Otherwise as `hdr4me.engines.Engine.tally`; with `strict`, all reports are counted before the error.
-
-        Files are read by the executors themselves, with the checks of one machine: format, fingerprint, page
-        checksums. A DataFrame has a binary column `report`, or a text column `report` or `value` with a JSON report
+        A DataFrame has a binary column `report`, or a text column `report` or `value` with a JSON report
         in each row; its reports are the survey's by the caller's word unless the column says whose they are. Bad
         reports are counted by reason and, with `quarantine` (a path for Spark to write, not there yet), written down as
         JSON lines with reason, place and content; without any bad report nothing is written.

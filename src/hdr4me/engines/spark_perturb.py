@@ -11,8 +11,9 @@ import glob
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Batches = Iterable[pa.RecordBatch]
+Task = Callable[..., Iterator[pa.RecordBatch]]
 
 # What a task counted, or why the job must stop; the file that it wrote and its number of reports; a report, the last
 # one of a task with the counts of its records.
@@ -209,32 +211,20 @@ def account_from(rows: Iterable[Any], survey: Survey) -> Account:
 # -- on the executors: Arrow batches come in and go out ------------------------------------------------------------
 
 
-def report_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
-    """Reports as a binary column, `report`; see `REPORT_SCHEMA`."""
-    return _guarded(_reports(batches, survey), REPORT_SCHEMA)
+def _guarded(schema: str) -> Callable[[Task], Task]:
+    """An error of the input becomes a row of the schema with a fault."""
 
+    def guard(work: Task) -> Task:
+        @wraps(work)
+        def guarded(*arguments: Any) -> Iterator[pa.RecordBatch]:
+            try:
+                yield from work(*arguments)
+            except HDR4MEError as error:
+                yield rows_of(schema, {"fault": as_fault(error)})
 
-def write_part(batches: Batches, survey: Survey, folder: str, number: int) -> Iterator[pa.RecordBatch]:
-    """Write the reports to a file in `folder` that no other attempt has, and say which; no records, no file.
+        return guarded
 
-    The name is random: an attempt that is repeated writes beside the first, and whoever collects the names (each
-    partition's once) decides which of the two exists.
-    """
-    name = f"part-{number:05d}-{secrets.token_hex(8)}.parquet"
-    return _guarded(_written(batches, survey, Path(folder, name)), PART_SCHEMA)
-
-
-def account_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
-    """The data-quality report of records, without making a report."""
-    return _guarded(_account(batches, survey), ACCOUNT_SCHEMA)
-
-
-def _guarded(rows: Batches, schema: str) -> Iterator[pa.RecordBatch]:
-    """The same rows; an error of the input becomes a row with a fault."""
-    try:
-        yield from rows
-    except HDR4MEError as error:
-        yield rows_of(schema, {"fault": as_fault(error)})
+    return guard
 
 
 def _read_parts(parts: Sequence[Part], survey: Survey) -> Iterator[pa.RecordBatch]:
@@ -249,7 +239,9 @@ def _blocks(batches: Batches, survey: Survey) -> Iterator[tuple[NDArray[np.uint8
         yield perturb_source(source, survey), account_of(source, survey)
 
 
-def _reports(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
+@_guarded(REPORT_SCHEMA)
+def report_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
+    """Reports as a binary column, `report`; see `REPORT_SCHEMA`."""
     waiting: pa.RecordBatch | None = None
     total = Account.empty(survey)
     for block, found in _blocks(batches, survey):
@@ -266,7 +258,10 @@ def _reports(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
         yield waiting.set_column(1, "account", counted)
 
 
-def _written(batches: Batches, survey: Survey, path: Path) -> Iterator[pa.RecordBatch]:
+@_guarded(PART_SCHEMA)
+def write_part(batches: Batches, survey: Survey, folder: str, number: int) -> Iterator[pa.RecordBatch]:
+    """Write the reports to a file in `folder` with a random name, so that a repeated attempt writes its own file."""
+    path = Path(folder, f"part-{number:05d}-{secrets.token_hex(8)}.parquet")
     n = 0
     writer = None
     total = Account.empty(survey)
@@ -280,7 +275,9 @@ def _written(batches: Batches, survey: Survey, path: Path) -> Iterator[pa.Record
         yield rows_of(PART_SCHEMA, {"name": path.name, "n_reports": n, "account": _bytes(total)})
 
 
-def _account(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
+@_guarded(ACCOUNT_SCHEMA)
+def account_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
+    """The data-quality report of records, without making a report."""
     total = Account.empty(survey)
     for batch in bounded(batches, batch_rows(survey)):
         total += account_of(from_batch(batch, survey), survey)

@@ -17,9 +17,8 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from hdr4me.engines.spark_engine import Spark
 from hdr4me.engines.spark_tally import count_reports
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey import Survey
@@ -30,13 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-_NAME = re.compile(r"tally-([0-9a-f-]{36})-(\d{12})\.tally")
-
-
-class _State(NamedTuple):
-    query: str
-    batch: int
-    path: Path
+_NAME = re.compile(r"tally-[0-9a-f-]{36}-(\d{12})\.tally")
 
 
 def follow(
@@ -59,18 +52,14 @@ def follow(
     state = _latest(root)
     if (
         state is not None
-    ):  # a tally without its checkpoint would begin again at batch 0 and pass over everything
+    ):  # without its checkpoint the stream would begin again at batch 0 and pass over everything
         try:
             found = _query(root)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FormatError(
-                f"{root} has a tally but no checkpoint: the stream cannot go on from it"
-            ) from error
-        if found != state.query:
-            raise FormatError(
-                f"{root}: the tally is of stream {state.query}, the checkpoint of stream {found}"
-            )
-        Tally.load(state.path, survey)
+            raise FormatError(f"{root} has a tally but no checkpoint: the stream cannot go on") from error
+        if found != (query := state[1].name[6:42]):
+            raise FormatError(f"{root}: the tally is of stream {query}, the checkpoint of stream {found}")
+        Tally.load(state[1], survey)
     writer = reports.writeStream.foreachBatch(_fold(root, survey, keep_rejected))
     writer = writer.option("checkpointLocation", (root / "checkpoint").as_uri())
     return (writer.trigger(processingTime=every) if every else writer).start()
@@ -83,7 +72,7 @@ def committed_tally(folder: str | os.PathLike[str], survey: Survey | None = None
         if state is None:
             return None
         try:
-            return Tally.load(state.path, survey)
+            return Tally.load(state[1], survey)
         except FileNotFoundError:  # a newer one took its place between the look and the read
             continue
     raise FormatError(f"the tally in {folder} changes faster than it can be read")
@@ -93,31 +82,27 @@ def _fold(root: Path, survey: Survey, keep_rejected: bool) -> Callable[[DataFram
     """What is done with each batch."""
 
     def fold(frame: DataFrame, batch: int) -> None:
-        state = _latest(root)
-        last = -1 if state is None else state.batch
+        last, path = _latest(root) or (-1, None)
         if batch <= last:
             return  # replayed: its tally was committed before Spark could note it
         if batch != last + 1:
-            raise FormatError(
-                f"{root}: batch {batch} follows batch {last}: a tally is missing from the folder"
-            )
+            raise FormatError(f"{root}: batch {batch} follows batch {last}: a tally is missing")
         rejected = root / "rejected" / f"batch-{batch:012d}" if keep_rejected else None
         # A batch that is replayed may find the bad reports of its first run: it writes the same ones again.
         where = None if rejected is None else rejected.as_uri()
-        session = Spark(frame.sparkSession).session
-        found = count_reports(session, frame, survey, where, mode="overwrite")
-        total = found if state is None else Tally.load(state.path, survey) + found
+        found = count_reports(frame.sparkSession, frame, survey, where, mode="overwrite")
+        total = found if path is None else Tally.load(path, survey) + found
         total.save(root / f"tally-{_query(root)}-{batch:012d}.tally")
-        if state is not None:
-            state.path.unlink(missing_ok=True)
+        if path is not None:
+            path.unlink(missing_ok=True)
 
     return fold
 
 
-def _latest(root: Path) -> _State | None:
+def _latest(root: Path) -> tuple[int, Path] | None:
+    """The last batch that was committed, and its tally."""
     names = [(match, path) for path in root.glob("tally-*.tally") if (match := _NAME.fullmatch(path.name))]
-    states = [_State(match[1], int(match[2]), path) for match, path in names]
-    return max(states, key=lambda state: state.batch, default=None)
+    return max(((int(match[1]), path) for match, path in names), default=None)
 
 
 def _query(root: Path) -> str:

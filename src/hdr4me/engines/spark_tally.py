@@ -165,7 +165,6 @@ def plan_tasks(paths: Iterable[FilePath], parallelism: int) -> list[list[Split]]
 
 
 def _split_blocks(split: Split, survey: Survey) -> Iterator[Block]:
-    """The blocks of reports of a part of a file."""
     if binary_format(split.path) == "parquet":
         return read_parquet(split.path, survey, block_rows_of(survey), part=(split.start, split.stop))
     return read_blocks(split.path, survey) if split.start == 0 else iter(())
@@ -182,10 +181,7 @@ def count_batches(
     keep: bool = False,
     names: Names | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Partial counts of the first column of batches: binary reports, or text with a JSON report in each row.
-
-    With `names` two answers of one report are counted together; with `keep` rejected reports are handed on.
-    """
+    """Partial counts of the first column of batches, of pairs with `names`; `keep` hands rejected reports on."""
     return _counted(((where, block) for block in _blocks(batches, survey, where)), survey, keep, names)
 
 
@@ -252,11 +248,9 @@ def from_vector(vector: Vector, survey: Survey) -> Tally:
 def pairs_from_vector(vector: Vector, survey: Survey, names: Names) -> PairCounts:
     """The pair counts that a vector holds."""
     found = PairCounts(survey, names)
-    at = 0
-    for key in sorted(found.counts):
-        counts = found.counts[key]
-        counts[:] = vector[at : at + counts.size].reshape(counts.shape)
-        at += counts.size
+    for counts in (found.counts[key] for key in sorted(found.counts)):
+        own, vector = np.split(vector, [counts.size])
+        counts[:] = own.reshape(counts.shape)
     return found
 
 
@@ -269,7 +263,6 @@ class _Kept:
         self._room = QUARANTINE_BYTES
 
     def add(self, rejected: Rejected) -> None:
-        """Take one."""
         row = rejected.reason.text, rejected.where, rejected.content
         self._room -= sum(map(len, row))
         if self._room < 0:

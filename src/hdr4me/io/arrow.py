@@ -79,13 +79,7 @@ def schema_of(survey: Survey) -> pa.Schema:
 
 def valid_bits(column: Any) -> NDArray[np.bool_]:
     """Which values of an Arrow array are there; Arrow's own way loads pandas for it, if that is installed."""
-    bitmap = column.buffers()[0]
-    if bitmap is None:
-        return np.ones(len(column), bool)
-    first = column.offset // 8
-    packed = np.frombuffer(bitmap, np.uint8)[first : (column.offset + len(column) + 7) // 8]
-    bits = np.unpackbits(packed, bitorder="little")
-    return bits[column.offset - 8 * first :][: len(column)].astype(bool)
+    return np.frombuffer(column.is_valid().cast(pa.uint8()).buffers()[1], bool, len(column))
 
 
 def rows_as_blocks(
@@ -318,14 +312,6 @@ def reader_of(file: Any, most: int) -> Read:
     return read
 
 
-def stream_head(data: bytes) -> int:
-    """Where the first batch of a stream begins; before it stands the schema."""
-    table, start = _message(data, 0)
-    if table is None or table.field("<B", table.root(), 1) != _SCHEMA or table.field("<q", table.root(), 3):
-        raise Broken("it does not begin with a schema")
-    return start
-
-
 def stream_batches(data: bytes, at: int, n_columns: int) -> Iterator[Batch]:
     """The batches of a stream in memory from the offset `at` to its end, which must be there."""
     while True:
@@ -530,7 +516,13 @@ def loads(data: bytes, survey: Survey, most: int) -> Stream:
 
 def _stream_parts(data: bytes, survey: Survey, most: int) -> Iterator[tuple[Bytes, Bytes, Bytes]]:
     """The ids, rows and reasons of each batch, after an empty one."""
-    start = stream_head(data)
+
+    def read(at: int, length: int) -> Bytes:
+        return np.frombuffer(data, np.uint8, length, at)
+
+    table, start = _message(data, 0)
+    if table is None or table.field("<B", table.root(), 1) != _SCHEMA or table.field("<q", table.root(), 3):
+        raise Broken("it does not begin with a schema")
     schema = pa.ipc.read_schema(pa.py_buffer(data[:start]))
     if schema.names != [ID, COLUMN] or schema.field(0).type != pa.binary(ID_SIZE):
         raise FormatError(f"the stream must have two columns: {ID!r} of {ID_SIZE} bytes, and {COLUMN!r}")
@@ -543,14 +535,10 @@ def _stream_parts(data: bytes, survey: Survey, most: int) -> Iterator[tuple[Byte
         if not 0 <= batch.n_rows <= n <= most:
             raise FormatError(f"the stream has more than {most} reports: send fewer in a request")
         if batch.n_rows:
-            yield _stream_rows(lambda at, length: np.frombuffer(data, np.uint8, length, at), batch, survey)
-
-
-def _stream_rows(read: Read, batch: Batch, survey: Survey) -> tuple[Bytes, Bytes, Bytes]:
-    n, (ids, reports) = batch.n_rows, batch.columns
-    _, _, rows, good = report_rows(read, reports, survey, 0, n)
-    reasons = reasons_of(n, good, null_rows(read, reports, 0, n))
-    reasons = np.zeros(n, np.uint8) if reasons is None else reasons
-    no_id = null_rows(read, ids, 0, n)
-    reasons[False if no_id is None else no_id] = NO_ID
-    return fixed_rows(read, ids.values, ID_SIZE, 0, n), rows, reasons
+            size, (own, reports) = batch.n_rows, batch.columns
+            _, _, rows, good = report_rows(read, reports, survey, 0, size)
+            reasons = reasons_of(size, good, null_rows(read, reports, 0, size))
+            reasons = np.zeros(size, np.uint8) if reasons is None else reasons
+            no_id = null_rows(read, own, 0, size)
+            reasons[False if no_id is None else no_id] = NO_ID
+            yield fixed_rows(read, own.values, ID_SIZE, 0, size), rows, reasons

@@ -11,18 +11,19 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.kernels.exact.perturb import Columns
-from hdr4me.kernels.machine.intrinsics import DTYPES
 from hdr4me.survey import Numeric, Schema, Survey
-from hdr4me.survey.columns import Column, number_counts
 from hdr4me.survey.dimension import FAULTS
+
+if TYPE_CHECKING:
+    from hdr4me.kernels.exact.perturb import Columns
+    from hdr4me.survey.columns import Column
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +76,11 @@ def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
     return values
 
 
-@lru_cache(maxsize=32)
-def _category_counts(survey: Survey) -> NDArray[np.int64]:
-    """How many categories each dimension has, 0 for a number; the same array each time, which nobody changes."""
-    return np.array([len(dimension.categories) for dimension in survey.schema], np.int64)
-
-
 def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
     """A matrix [n, columns] of numbers in any layout; of a dimension with categories, their indices."""
+    from hdr4me.kernels.exact.perturb import Columns
+    from hdr4me.kernels.machine.intrinsics import DTYPES
+
     values = check_matrix(values, survey)
     first = survey.schema.dimensions[0]
     if first.reads == "vector":
@@ -93,7 +91,7 @@ def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
     if values.dtype not in DTYPES:
         values = values.astype(np.float64)
     n, d = values.shape
-    sizes = _category_counts(survey)
+    sizes = np.array([len(dimension.categories) for dimension in survey.schema], np.int64)
     columns = Columns(
         address=(values.ctypes.data + np.arange(d, dtype=np.int64) * values.strides[1]).view(np.uint64),
         stride=np.full(d, values.strides[0]),
@@ -126,6 +124,9 @@ def _computed(values: NDArray[Any], survey: Survey) -> tuple[NDArray[Any], dict[
 
 def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
     """A record batch whose columns are those of the survey's schema (`Schema.columns`), in its order."""
+    from hdr4me.kernels.exact.perturb import Columns
+    from hdr4me.kernels.machine.intrinsics import DTYPES
+
     d = len(survey.schema)
     address, valid = np.zeros((2, d), np.uint64)
     stride, valid_offset, lut_start, lut_size = np.zeros((4, d), np.int64)
@@ -167,12 +168,6 @@ class Account:
 
     Of several choices, `unknown` are values that name no category, `low` those that name something unknown beside a
     category, and `high` those with more choices than are allowed.
-
-    >>> from hdr4me.survey import Numeric
-    >>> schema = Schema([Numeric("age", 0, 120)])
-    >>> part = Account(schema, np.array([[100, 2, 1, 0, 5]]))
-    >>> (part + part).rows()
-    [{'column': 'age', 'read': 200, 'missing': 4, 'unknown': 2, 'low': 0, 'high': 10}]
     """
 
     schema: Schema
@@ -251,6 +246,8 @@ def account_of(source: Source, survey: Survey) -> Account:
 
 def _count_matrix(values: NDArray[Any], schema: Schema, counts: NDArray[np.int64]) -> None:
     """Count the faults of a matrix of numbers and of the indices of categories."""
+    from hdr4me.survey.columns import number_counts
+
     ends = [(0.0, len(x.categories) - 1.0) if x.categories else x.bounds for x in schema]
     low, high = np.array(ends).T
     least, largest = values.min(axis=0), values.max(axis=0)

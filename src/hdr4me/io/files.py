@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.atomic import replacing
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.arrow import arrow_sink, binary_format, read_arrow
+from hdr4me.io.arrow import binary_format
 from hdr4me.io.blocks import Block
-from hdr4me.io.lines import line_sink, read_lines
 from hdr4me.io.origin import files_in
-from hdr4me.io.parquet import parquet_sink, read_parquet
 from hdr4me.io.report import OnRejected, refuse
 from hdr4me.survey import Survey
 
@@ -29,9 +29,11 @@ SUFFIXES = {
     ".jsonl": "lines",
     ".json": "lines",
 }
-Sink = Callable[[Path, Survey], AbstractContextManager[Callable[[NDArray[np.uint8]], None]]]
-_READERS = {"parquet": read_parquet, "arrow": read_arrow, "lines": read_lines}
-_SINKS: dict[str, Sink] = {"parquet": parquet_sink, "arrow": arrow_sink, "lines": line_sink}
+
+
+def _of(kind: str, name: str) -> Any:
+    """A function of the module of a format, which is loaded only if the format is used."""
+    return getattr(import_module(f"hdr4me.io.{kind}"), name)
 
 
 def read_reports(
@@ -47,22 +49,25 @@ def read_reports(
     report, or a null, goes to `on_rejected`, which raises unless another handler is given; codes and dimensions in
     Parquet and Arrow files are checked when they are tallied.
     """
-    return _rows(read_blocks(path, survey, block_rows=block_rows), on_rejected)
+    blocks = read_blocks(path, survey, block_rows=block_rows)
 
+    def rows() -> Iterator[NDArray[np.uint8]]:
+        for block in blocks:
+            for rejected in block.rejected:
+                on_rejected(rejected)
+            if len(block.rows):
+                yield block.rows
 
-def _rows(blocks: Iterator[Block], on_rejected: OnRejected) -> Iterator[NDArray[np.uint8]]:
-    for block in blocks:
-        for rejected in block.rejected:
-            on_rejected(rejected)
-        if len(block.rows):
-            yield block.rows
+    return rows()
 
 
 def read_blocks(
     path: str | os.PathLike[str], survey: Survey, *, block_rows: int | None = None
 ) -> Iterator[Block]:
     """The same as blocks of about `BLOCK_BYTES`, with the row numbers of their reports and what was rejected."""
-    return _READERS[_format(path)](path, survey, block_rows or block_rows_of(survey))
+    kind = _format(path)
+    blocks: Iterator[Block] = _of(kind, f"read_{kind}")(path, survey, block_rows or block_rows_of(survey))
+    return blocks
 
 
 def block_rows_of(survey: Survey) -> int:
@@ -94,7 +99,8 @@ def write_reports(path: str | os.PathLike[str], survey: Survey) -> Iterator[Repo
         raise InvalidInput(
             f"reports cannot be written to {path}: its suffix must be one of {', '.join(SUFFIXES)}"
         )
-    with replacing(path) as temporary, _SINKS[SUFFIXES[suffix]](temporary, survey) as sink:
+    kind = SUFFIXES[suffix]
+    with replacing(path) as temporary, _of(kind, f"{kind}_sink")(temporary, survey) as sink:
         yield ReportWriter(sink, survey)
 
 

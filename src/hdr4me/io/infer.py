@@ -31,11 +31,9 @@ def infer_schema(
 ) -> Schema:
     """One dimension for each column, or each of `columns`; only names and types are taken from the file.
 
-    Reading ranges or categories off the data would publish its extreme or its rarest record.
-
-    Columns of truth values need nothing else; every other one needs a range or categories, and the error says which
-    lack them. A name may be a pattern with `*`, `?` or `[...]`, for all columns that match and have no entry of their
-    own.
+    Ranges and categories must be given: those of the data would publish its extreme or its rarest record. Only
+    columns of truth values need neither. A name may be a pattern with `*`, `?` or `[...]`, for all columns that match
+    and have no entry of their own.
 
     Parameters
     ----------
@@ -69,9 +67,8 @@ def infer_schema(
     file = files.files()[0]
     is_text = file_kind(file) == "text"
 
-    def shown(
-        names: Iterable[str],
-    ) -> str:  # columns of a text file by their places: its first line may be a record
+    def shown(names: Iterable[str]) -> str:
+        """Columns of a text file by their places: its first line may be a record."""
         return ", ".join(f"column {list(kinds).index(x) + 1}" if is_text else repr(x) for x in names)
 
     def matching(pattern: str) -> list[str]:

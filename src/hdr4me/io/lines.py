@@ -1,8 +1,7 @@
 """Reports as JSON lines, to and from blocks; a bad line is rejected and the rest goes on.
 
-One rule says what a line is, for files and for the text columns of Spark. Lines end with a line feed. Blanks around a
-line and a byte order mark at its start do not count; a line of nothing else is passed over. What is left may have
-`longest_line` bytes and must be one report in UTF-8.
+Lines end with a line feed. Blanks around a line and a byte order mark at its start do not count; a line of nothing
+else is passed over. What is left may have `longest_line` bytes and must be one report in UTF-8.
 """
 
 from __future__ import annotations
@@ -165,7 +164,7 @@ def _chunks(file: BufferedReader, survey: Survey) -> Iterator[_Chunk]:
 
 
 def _after_last_feed(text: memoryview) -> int:
-    """Where the last whole line of a text ends; 0 if none does. The end is looked at first: lines are short."""
+    """Where the last whole line of a text ends, or 0; the end is searched first, because lines are short."""
     for most in (1 << 12, len(text)):
         first = max(0, len(text) - most)
         if found := bytes(text[first:]).rfind(b"\n") + 1:
@@ -246,7 +245,7 @@ def write_lines(file: IO[bytes], block: Bytes, survey: Survey) -> None:
 
 
 @contextmanager
-def line_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
+def lines_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
     """Writes blocks to a file of JSON lines."""
     with path.open("wb") as file:
         yield lambda block: write_lines(file, block, survey)

@@ -31,18 +31,10 @@ class RecordFiles:
     A folder stands for all files inside, at any depth, except those whose name, or whose folder's name, begins with
     a dot or an underscore. A name with `*`, `?` or `[` that is not a file's own is a pattern. `-` is standard input.
 
-    Parameters
-    ----------
-    paths
-        A path, or several.
-    encoding
-        The encoding of text files (CSV, JSON lines). Unless given: UTF-8, or UTF-16 if a byte order mark says so.
-    delimiter
-        What separates the fields of a CSV file. Unless given, it is the one of comma, semicolon, tab and vertical
-        bar under which the header has the columns that are asked for.
+    The encoding of text files is UTF-8 unless it is given or a byte order mark says UTF-16. The delimiter of CSV files,
+    unless given, is the one of comma, semicolon, tab and vertical bar under which the header has the columns that are
+    asked for.
 
-    Examples
-    --------
     >>> RecordFiles("people.csv", encoding="latin-1", delimiter="tab")
     RecordFiles(paths=('people.csv',), encoding='iso8859-1', delimiter='\t')
     """

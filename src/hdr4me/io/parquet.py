@@ -1,9 +1,7 @@
 """Reports in Parquet files: one column of binary values, read and written in blocks.
 
-The footer and the page headers are parsed here before Arrow reads the pages. Arrow allocates whatever size a page
-header claims: a file of 400 bytes can claim two gigabytes, and neither the footer's sizes nor Arrow's limits on Thrift
-strings and containers prevent it. And asking Arrow's footer for a column chunk ends the process if certain bits of it
-are damaged.
+The footer and the page headers are parsed here before Arrow reads the pages: Arrow allocates what a page header
+claims, and asking its footer for a column chunk ends the process if certain bits of the file are damaged.
 """
 
 from __future__ import annotations
@@ -69,7 +67,7 @@ def read_parquet(
             chunks = first_chunks(headers, size)
             if len(chunks) != len(rows):
                 raise FormatError(f"{path} is not a whole Parquet file: its footer is read in two ways")
-            groups = _groups_in(chunks, size, part)
+            groups = _groups_in(chunks, size, part or (0, size))
             for index in groups:
                 chunk = chunks[index]
                 if rows[index] and (chunk is None or largest_page(headers, chunk, size) > MOST_PAGE):
@@ -88,10 +86,8 @@ def read_parquet(
             )
 
 
-def _groups_in(chunks: Sequence[Chunk | None], size: int, part: tuple[int, int] | None) -> list[int]:
+def _groups_in(chunks: Sequence[Chunk | None], size: int, part: tuple[int, int]) -> list[int]:
     """The row groups that begin in a range of bytes; a group that claims to begin outside the file is in the last."""
-    if part is None:
-        return list(range(len(chunks)))
     starts = [chunk.data_page_offset if chunk else 0 for chunk in chunks]
     starts = [start if 0 <= start < size else size - 1 for start in starts]
     return [index for index, start in enumerate(starts) if part[0] <= start < part[1]]
@@ -117,9 +113,7 @@ def _column_blocks(path: FilePath, column: Any, survey: Survey, first: int) -> I
 def parquet_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
     """Writes blocks to a Parquet file with page checksums and no dictionary: codes hardly repeat.
 
-    One code in a slot is close to random: LZ4 leaves such pages as they are and costs nothing to read, where zstd
-    would save a quarter of the size for twice the time. Entries are mostly zeros, and zstd makes them several times
-    smaller.
+    Short slots are close to random, so LZ4 leaves them as they are; long ones are mostly zeros, which zstd compresses.
     """
     schema = schema_of(survey)
     with pq.ParquetWriter(

@@ -36,12 +36,6 @@ class Part:
     n_bytes: int = 0
 
 
-def check_survey(survey: object) -> None:
-    """Every engine's methods take the data first and the survey second: the wrong way round is named."""
-    if not isinstance(survey, Survey):
-        raise InvalidInput(f"survey = {survey!r} must be a Survey")
-
-
 def batch_rows(survey: Survey) -> int:
     """Records held at once: about 32 MiB of their numbers, and of their reports."""
     widest = max(8 * sum(getattr(x, "length", 1) for x in survey.schema), survey.report_size)
@@ -60,13 +54,7 @@ def record_batches(records: Any, survey: Survey) -> Iterator[pa.RecordBatch]:
     """Batches of at most `batch_rows` records with the columns of the survey's schema, in its order.
 
     Records are a path, several paths, `RecordFiles`, an Arrow table or batch, or a frame with `__arrow_c_stream__`
-    (pandas, polars and others). A dimension without a column is an error, not a column of defaults: a misspelt name
-    must not go unseen.
-
-    >>> from hdr4me.survey import Numeric, Schema
-    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi")
-    >>> [batch.num_rows for batch in record_batches(pa.table({"age": [31, 44], "name": ["x", "y"]}), survey)]
-    [2]
+    (pandas, polars and others). A dimension without a column is an error, so that a misspelt name is noticed.
     """
     return read_records(records, survey.schema, batch_rows(survey))
 
@@ -135,7 +123,7 @@ def _typed(part: Part, names: Sequence[str] = (), *, head: bool = False) -> pa.T
             opened = _open_binary(part.path, stack)
             return pq.read_schema(opened).empty_table() if head else pq.read_table(opened)
         if kind == "arrow":
-            file = pa.ipc.open_file(_open_arrow(part.path, stack))
+            file = pa.ipc.open_file(_open_binary(part.path, stack))
             return file.schema.empty_table() if head else file.read_all()
         text = stack.enter_context(open_text(part.path, part.encoding))
         if is_lines(text):
@@ -153,8 +141,7 @@ def column_types(files: RecordFiles, names: Sequence[str]) -> pa.Schema:
     """The columns of the first file; `names` are some of them, by which the delimiter of a CSV file is found."""
     part = _parts(files)[0]
     schema = _typed(part, names, head=True).schema
-    if len(set(schema.names)) < len(schema.names):
-        raise FormatError(f"{part.path} has two columns of the same name")
+    _check_names(part.path, schema.names, ())
     return schema
 
 
@@ -210,23 +197,12 @@ def _row_groups(file: Part, step: int) -> list[Part]:
 
 
 def _open_binary(path: str, stack: ExitStack) -> Any:
-    """What pyarrow opens: the path, or an open file where the path has no UTF-8 form."""
-    try:
-        path.encode("utf-8")
-    except UnicodeEncodeError:
-        return stack.enter_context(Path(path).open("rb"))
-    return path
-
-
-def _open_arrow(path: str, stack: ExitStack) -> Any:
-    """The same as a source of an Arrow IPC file, which is read, not mapped."""
-    opened = _open_binary(path, stack)
-    source: Any = pa.OSFile if isinstance(opened, str) else pa.PythonFile
-    return stack.enter_context(source(opened, "r"))
+    """A file for Arrow to read, not to map, whatever bytes its name has."""
+    name: Any = os.fsencode(path)
+    return stack.enter_context(pa.OSFile(name, "r"))
 
 
 def _parquet_metadata(path: str) -> Any:
-    """The footer of a Parquet file."""
     with ExitStack() as stack:
         return pq.read_metadata(_open_binary(path, stack))
 
@@ -238,11 +214,12 @@ def _read_parquet(
     # Without pre-buffering a row group is streamed, not held; each column has its own small buffer.
     buffer = max(1 << 14, min(1 << 20, _COLUMN_BYTES // len(names)))
     with ExitStack() as stack:
-        schema = pq.read_schema(_open_binary(path, stack))
+        opened = _open_binary(path, stack)
+        schema = pq.read_schema(opened)
         _check_names(path, schema.names, names)
         file: Any = stack.enter_context(
             pq.ParquetFile(
-                _open_binary(path, stack),
+                opened,
                 pre_buffer=False,
                 buffer_size=buffer,
                 read_dictionary=[name for name in texts if is_text(schema.field(name).type)],
@@ -270,7 +247,7 @@ def _read_arrow(path: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The batches of an Arrow IPC file, with the columns `names`; it is read, not mapped, and may change meanwhile."""
     n = 0
     with ExitStack() as stack:
-        reader = pa.ipc.open_file(_open_arrow(path, stack))
+        reader = pa.ipc.open_file(_open_binary(path, stack))
         _check_names(path, reader.schema.names, names)
         for index in range(reader.num_record_batches):
             batch = reader.get_batch(index).select(list(names))

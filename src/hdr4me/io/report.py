@@ -209,14 +209,6 @@ class Quarantine(AbstractContextManager["Quarantine"]):
 
     Beyond `limit_bytes` reports are only counted, in `n_left_out` and in a last line of the file for each reason.
 
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from hdr4me.io import Reason
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Quarantine(Path(folder, "bad.jsonl")) as quarantine:
-    ...         quarantine(Rejected(Reason.CODE, "row 7", "0000ff"))
-    ...     Path(folder, "bad.jsonl").read_text()
-    '{"reason": "code out of support", "where": "row 7", "content": "0000ff"}\\n'
     """
 
     def __init__(self, path: str | os.PathLike[str], *, limit_bytes: int = QUARANTINE_BYTES) -> None:

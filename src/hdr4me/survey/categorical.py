@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import comb
 from typing import Any, Self
@@ -174,7 +174,7 @@ class Categorical(_Listed):
         made: dict[str, Any] = {"name": self.name, "type": self.kind}
         if self.file is None:
             return made | {"categories": list(self.labels), "default": self.default}
-        made["categories_file"] = self.file.to_dict()
+        made["categories_file"] = asdict(self.file)
         added = self.file.count < len(self.labels)
         return made | ({"optional": True} if added else {"default": self.default})
 
@@ -299,5 +299,5 @@ class Selection(_Listed):
         if self.file is None:
             made["categories"] = list(self.labels[: len(self.labels) - self.optional])
         else:
-            made["categories_file"] = self.file.to_dict()
+            made["categories_file"] = asdict(self.file)
         return made | {"at_most": self.at_most} | ({"optional": True} if self.optional else {})

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,11 +30,7 @@ _folders: ContextVar[tuple[Path, ...]] = ContextVar("folders", default=())
 
 @dataclass(frozen=True)
 class CategoryFile:
-    """The name of a file, how many categories it has, and the SHA-256 of their list.
-
-    >>> CategoryFile.of("town", "towns.txt", ["Bonn", "Köln"]).sha256[:12]
-    'f32b7a79e56b'
-    """
+    """The name of a file, how many categories it has, and the SHA-256 of their list."""
 
     name: str
     count: int
@@ -53,13 +49,9 @@ class CategoryFile:
                 )
         return cls(name, len(labels), remember(labels))
 
-    def to_dict(self) -> dict[str, Any]:
-        """As a document has it."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, dimension: str, document: Any) -> CategoryFile:
-        """Read what `to_dict` wrote."""
+        """Read what a document has."""
         what = f"dimension {dimension!r}: categories_file"
         if not isinstance(document, Mapping) or set(document) != {"name", "count", "sha256"}:
             raise FormatError(f"{what} is an object with name, count and sha256")

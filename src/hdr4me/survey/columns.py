@@ -30,9 +30,8 @@ Floats = NDArray[np.float64]
 
 _TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 _LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
-_PLAIN = (
-    r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"  # a number that Arrow and Python parse alike
-)
+# A number that Arrow and Python parse alike.
+_PLAIN = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 _MARKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")  # usual missing values, found without a loop
 _ONE = (1 << PRECISION - 1) - 1
 
@@ -99,7 +98,6 @@ def as_floats(array: Any) -> Floats:
 
 
 def _valid(array: Any) -> NDArray[Any]:
-    """The values of an Arrow array that are not null."""
     return np.asarray(array.drop_null())
 
 

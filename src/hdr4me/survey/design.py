@@ -55,10 +55,8 @@ def design(
         prior = own_tables.get(dimension.name) if key == ("number",) else None
         if prior is not None:
             key = ("number", prior.key)
-        if key not in made and lasting is not None:
-            made[key] = _staged(key, epsilon, lasting)
-        elif key not in made:
-            made[key] = _channel(key, epsilon, mechanism, prior, pair_laws)
+        if key not in made:
+            made[key] = _channel(key, epsilon, mechanism, prior, pair_laws, lasting)
         questions.append(Question(dimensions, made[key], weights.pop(dimension.name, 1)))
     if weights:
         raise InvalidInput.of("weights", next(iter(weights)), "the name of a question's first dimension")
@@ -88,14 +86,6 @@ def check_lasting(
     if odd is not None or together:
         what = "a pair or block" if odd is None else repr(odd)
         raise InvalidInput(f"lasting is for numbers and categories: {what} is answered in one stage only")
-
-
-def _staged(key: tuple[Any, ...], epsilon: float, lasting: float) -> Channel:
-    from hdr4me.channels.table.design import staged_category, staged_number
-
-    return (
-        staged_number(epsilon, lasting) if key == ("number",) else staged_category(epsilon, lasting, key[1])
-    )
 
 
 def _together(
@@ -159,9 +149,18 @@ def _designed_for(
 
 
 def _channel(
-    key: tuple[Any, ...], epsilon: float, mechanism: Any, prior: Any, pair_laws: Mapping[str, Any]
+    key: tuple[Any, ...],
+    epsilon: float,
+    mechanism: Any,
+    prior: Any,
+    pair_laws: Mapping[str, Any],
+    lasting: float | None,
 ) -> Channel:
     match key:
+        case (_, *size) if lasting is not None:
+            from hdr4me.channels.table.design import staged_category, staged_number
+
+            return staged_category(epsilon, lasting, *size) if size else staged_number(epsilon, lasting)
         case ("number", *_):
             return _number(epsilon, mechanism, prior)
         case ("optional",):

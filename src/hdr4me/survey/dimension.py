@@ -60,9 +60,7 @@ class Dimension(ABC):
     """
 
     kind: ClassVar[str]
-    _column: ClassVar[str] = (
-        "DistinctColumn"  # the class in `hdr4me.survey.columns` that cleans whole columns
-    )
+    _column: ClassVar[str] = "DistinctColumn"  # the class in `columns.py` that cleans whole columns
     name: str
 
     @property

@@ -17,11 +17,6 @@ class Layout:
 
     For channels of single bytes, code c in entry e of question q is counted at offsets[q] + e·cells[q] + c; `entries`
     and `cells` have one number for each question then and are empty otherwise.
-
-    >>> from hdr4me.survey import Numeric, Schema
-    >>> layout = Layout.of(Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), mechanism="duchi"))
-    >>> layout.offsets.tolist(), layout.size
-    ([0, 2, 4], 4)
     """
 
     entries: NDArray[np.int64]

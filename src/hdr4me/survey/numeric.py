@@ -1,7 +1,7 @@
 """A number between two bounds, and the product of two numbers; standard library only.
 
-A value that is missing or wrong becomes the declared default (or "no value", where the number is optional) and one out
-of range its nearest bound. Nothing here raises because of a value, and what is sent afterwards looks the same.
+A value that is missing or wrong becomes the default, or "no value" where the number is optional; one out of range
+becomes the nearest bound. Nothing here raises because of a value.
 """
 
 from __future__ import annotations

@@ -69,16 +69,11 @@ def check_questions(schema: Schema, questions: tuple[Question, ...]) -> None:
 
 
 def _power(number: int) -> str:
-    """A number of inputs; of those of a vector or a block only the power of two below it."""
     return f"{number:,}" if number < 1 << 53 else f"2^{number.bit_length() - 1}"
 
 
 def split_budget(epsilon: float, n_sampled: int) -> float:
-    """The largest float x with n_sampled·x ≤ epsilon, exactly.
-
-    >>> split_budget(1.0, 3) * 3, Fraction(split_budget(1.0, 3)) * 3 <= 1
-    (1.0, True)
-    """
+    """The largest float x with n_sampled·x ≤ epsilon, exactly."""
     share = epsilon / n_sampled
     while Fraction(share) * n_sampled > Fraction(epsilon):
         share = math.nextafter(share, 0.0)

@@ -23,19 +23,8 @@ from hdr4me.survey.schema import Schema
 from hdr4me.survey.values import is_unicode
 
 FORMAT, VERSION = "hdr4me-survey", 2
-_FIELDS = frozenset(
-    (
-        "format",
-        "version",
-        "name",
-        "epsilon",
-        "n_sampled",
-        "dimensions",
-        "questions",
-        "channels",
-        "fingerprint",
-    )
-)
+_SETTINGS = ("epsilon", "n_sampled", "name")
+_FIELDS = {"format", "version", "dimensions", "questions", "channels", "fingerprint", *_SETTINGS}
 _SHOWN = 20  # questions in a notebook
 
 
@@ -303,7 +292,7 @@ class Survey:
             questions = _questions(document)
             if found[0] != claimed:
                 raise FingerprintMismatch("the survey document", claimed, found[0])
-            settings = {key: document[key] for key in ("epsilon", "n_sampled", "name")}
+            settings = {key: document[key] for key in _SETTINGS}
             survey = cls.from_questions(schema, questions=questions, **settings)
         except InvalidInput as error:
             raise FormatError(f"not a valid survey: {error}") from error
@@ -349,13 +338,10 @@ def questions_html(
 
 
 def _check(schema: Any, epsilon: Any, n_sampled: Any, name: Any) -> None:
-    """The types and ranges of what is given; InvalidInput if one is wrong."""
     if not isinstance(schema, Schema):
         raise InvalidInput(f"schema = {schema!r} must be a Schema")
     check_budget(epsilon, n_sampled, len(schema))
-    if not isinstance(name, str):
-        raise InvalidInput.of("name", name, "a string")
-    if not is_unicode(name):
+    if not isinstance(name, str) or not is_unicode(name):
         raise InvalidInput.of("name", name, "a string that has a UTF-8 form")
 
 

@@ -1,8 +1,7 @@
 """A vector in a ball: a gradient, an embedding; standard library only.
 
-A vector that is longer than the norm is scaled to it, and a coordinate that is no finite number counts as 0. A value
-that is no vector of the right length counts as 0 altogether, or as no vector where the vector is optional. Nothing
-here raises because of a value.
+A coordinate that is no finite number counts as 0, and so does a value that is no vector of the right length unless the
+vector is optional. Nothing here raises because of a value.
 
 A channel is asked for the vector over its norm. For an optional vector it is asked for one coordinate more: (x, 0) if
 there is a vector x and (0, −1) if there is none, both in the ball of norm 1.
