@@ -40,7 +40,13 @@ def _parameters(kind: type[Dimension]) -> tuple[list[str], list[str]]:
     return needed, [parameter.name for parameter in found if parameter.name not in needed]
 
 
-_ESTIMATED = {"category": ("frequency",), "selection": ("chosen", "number chosen")}
+_ESTIMATED = {
+    "number": ("mean",),
+    "optional": ("mean",),
+    "vector": ("mean",),
+    "category": ("frequency",),
+    "selection": ("chosen", "number chosen"),
+}
 
 
 class Dimension(ABC):
@@ -99,7 +105,7 @@ class Dimension(ABC):
     @property
     def statistics(self) -> tuple[str, ...]:
         """What is estimated of the dimension by default."""
-        return _ESTIMATED.get(self.reads, ("mean", "share") if self.has_gaps else ("mean",))
+        return _ESTIMATED.get(self.reads, ()) + (("share",) if self.has_gaps else ())
 
     @property
     def rows(self) -> tuple[str | None, ...]:
