@@ -208,11 +208,11 @@ def load_cov19(path: Path, n_users: int, n_dims: int, scratch: Path, way: str = 
             kept = names[1 : n_dims + 1]
             if not kept:
                 raise FormatError(f"{path.name}, line 1: an id and at least one number are needed")
-            # One thread, so that an error names the row.
             skipped = 1
             with suppress(ValueError):
                 float(fields[1])
                 skipped = 0
+            # One thread, so that an error names the row.
             lines = pc.ReadOptions(column_names=names, skip_rows=skipped, use_threads=False)
             floats = dict.fromkeys(kept, pa.float64())
             options = pc.ConvertOptions(include_columns=kept, column_types=floats, null_values=[])

@@ -126,12 +126,10 @@ def _means(law: Mechanism, r: int, size: int, rng: np.random.Generator) -> Float
 
 def _enhanced(means: Floats, sd: Floats, n_dims: int, width: str, reference: str = "") -> Floats:
     """L1's means under a reading's width, or L2's under its width and reference, without bias."""
-    z = float(tolerance_for(1.0, 0.95, n=n_dims)) if width == "joint" else float(width)
-    bound = z * sd
+    bound = sd * (float(tolerance_for(1.0, 0.95, n=n_dims)) if width == "joint" else float(width))
     if not reference:
         return soft_threshold(means, bound)
-    inputs = check_inputs(means, sd, None, 1.0, DOMAIN)
-    return shrink(means, l2_weights(inputs, bound, reference))
+    return shrink(means, l2_weights(check_inputs(means, sd, None, 1.0, DOMAIN), bound, reference))
 
 
 def _lemmas_per_dimension(repeats: int, seed: int) -> dict[str, float]:
