@@ -181,5 +181,6 @@ def test_average_intervals_of_few_answers_cover(n_each: int, mechanism: str, eps
         low, high = better.interval(0.95, kind="average")
         honest = better.interval(0.95)
         held.append(np.mean((low <= theta) & (theta <= high)))
-        assert np.mean(high - low) <= np.mean(honest[1] - honest[0]) + 1e-12
+        known = np.isfinite(high - low)  # a dimension with one answer has no interval
+        assert np.mean((high - low)[known]) <= np.mean((honest[1] - honest[0])[known]) + 1e-12
     assert np.mean(held) >= 0.94
