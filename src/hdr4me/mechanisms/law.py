@@ -67,7 +67,13 @@ def affine_mean(mean: Callable[[Floats], Any], domain: tuple[float, float], name
 
 
 class Mechanism(ABC):
-    """How one value is perturbed under the budget `epsilon` of one value."""
+    """How one value is perturbed under the budget `epsilon` of one value.
+
+    >>> from hdr4me.mechanisms import mechanism
+    >>> law = mechanism("duchi", epsilon=1.0)
+    >>> float(law.mean(0.5)), float(law.bias(0.5))
+    (0.5, 0.0)
+    """
 
     name: str
     epsilon: float
