@@ -20,12 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 
-from hdr4me.channels.codebook.design import codebook_channel
-from hdr4me.channels.oracles import oracle
-from hdr4me.channels.privset.channel import selection_channel
 from hdr4me.channels.response import Coordinate, Marginal, Moments, Response, probabilities
 from hdr4me.framework.laws import calibrate, largest_variance, mean_variance
-from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits
 from hdr4me.mechanisms.joint import (
     JOINT_FROM,
     JOINT_UP_TO,
@@ -275,6 +271,9 @@ def number_report(name: str, epsilon: float, prior: Prior, effort: Effort, desig
 @lru_cache(maxsize=65536)
 def entry_variances(method: str, base: str, epsilon: float, size: int) -> tuple[float, float]:
     """The variances of a category's report of users without and with it; `NEVER` if there is no such channel."""
+    from hdr4me.channels.oracles import oracle
+    from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits
+
     if not categorical_fits(method, epsilon, size):
         return NEVER, NEVER
     if method == "histogram":
@@ -286,11 +285,15 @@ def entry_variances(method: str, base: str, epsilon: float, size: int) -> tuple[
 
 @lru_cache(maxsize=8192)
 def vector_report(epsilon: float, length: int) -> Marginal:
+    from hdr4me.channels.codebook.design import codebook_channel
+
     return codebook_channel(epsilon, length).response.marginal()
 
 
 @lru_cache(maxsize=8192)
 def selection_response(epsilon: float, size: int, choices: int) -> Response:
+    from hdr4me.channels.privset.channel import selection_channel
+
     return selection_channel(epsilon, size, choices).response
 
 

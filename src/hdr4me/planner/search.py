@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hdr4me.framework.normal import log_probability_within
-from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.planner.candidates import (
     BLOCKS,
@@ -70,6 +69,8 @@ class Setting:
         sizes = [size for size, _ in workload.categorical]
         methods = [x for x in self.methods if self._fits(x, self.epsilon)]
         if {"auto", "projective"} <= set(methods):  # a survey has short reports only if others are long
+            from hdr4me.mechanisms.categorical import categorical_choice
+
             long = any(categorical_choice(self.epsilon, size) == "projective" for size in sizes)
             methods = [x for x in methods if x not in (("subset", "oue") if long else ("projective",))]
         if len(sizes) == 1 and len(methods) > 1:  # a single size: "auto" is one of the others
@@ -80,6 +81,8 @@ class Setting:
 
     def _fits(self, method: str, epsilon: float) -> bool:
         """Whether a method has channels for all categories if one answer has this budget."""
+        from hdr4me.mechanisms.categorical import categorical_fits
+
         return all(categorical_fits(method, epsilon, size) for size, _ in self.workload.categorical)
 
     def deployable(self, candidate: Candidate, m: int) -> bool:
