@@ -26,7 +26,7 @@ from hdr4me.channels import Channel
 from hdr4me.channels.codebook import Codebook
 from hdr4me.channels.codebook.design import codebook_channel
 from hdr4me.channels.codebook.response import CodebookResponse
-from hdr4me.channels.heavy_set import HeavySet
+from hdr4me.channels.k_subset import KSubset
 from hdr4me.channels.proof import log_upper
 from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey
@@ -36,17 +36,17 @@ IN_FULL = {"vector of 10, in full": 100, "vector of 100, in full": 100}
 _AT_ONCE = 1 << 20
 
 
-def attack_places(channel: HeavySet, n_draws: int) -> float:
+def attack_places(channel: KSubset, draws: int) -> float:
     """The attack on a codebook by the places that the engine draws: among the first k, and among the last k."""
     family = channel.family
     assert isinstance(family, Codebook)
-    draws, hits = SecureDraws(), [0, 0]
-    for start in range(0, n_draws, _AT_ONCE):
-        n = min(_AT_ONCE, n_draws - start)
+    source, hits = SecureDraws(), [0, 0]
+    for start in range(0, draws, _AT_ONCE):
+        n = min(_AT_ONCE, draws - start)
         ranks = CodebookResponse(channel).ranks
-        places = ranks(n, draws), family.codewords - 1 - ranks(n, draws)
+        places = ranks(n, source), family.codewords - 1 - ranks(n, source)
         hits = [before + int((own < family.heavy).sum()) for before, own in zip(hits, places, strict=True)]
-    return bound(hits[0], hits[1], n_draws)
+    return bound(hits[0], hits[1], draws)
 
 
 def channels() -> dict[str, Channel]:
@@ -94,7 +94,7 @@ def measured(name: str, channel: Channel, draws: int) -> tuple[str, bool]:
     """One line, and whether the bound is below ε."""
     start = time.process_time()
     if name.endswith("places"):
-        assert isinstance(channel, HeavySet)
+        assert isinstance(channel, KSubset)
         found = attack_places(channel, draws)
     else:
         found = attack(channel, draws)

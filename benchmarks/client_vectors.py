@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from client_values import CHOICES, LABELS, NUMBERS
-from hdr4me.channels import HeavySet, Table
+from hdr4me.channels import KSubset, Table
 from hdr4me.channels.channel import below
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.privset import PrivSet
 from hdr4me.channels.projective import Projective
 from hdr4me.channels.subset import Subset
@@ -79,7 +79,7 @@ def surveys() -> list[Survey]:
     towns = Schema([Categorical("town", [f"t{i}" for i in range(40)])])
     found = [
         *(
-            Survey(odd, 4.0, name=mechanism, mechanism=mechanism, n_sampled=m, categorical=categorical)
+            Survey(odd, 4.0, name=mechanism, mechanism=mechanism, sampled=m, categorical=categorical)
             for mechanism, m, categorical in (
                 ("duchi", 1, "auto"),
                 ("piecewise", 3, "oue"),
@@ -88,7 +88,7 @@ def surveys() -> list[Survey]:
             )
         ),
         *(
-            Survey(mixed, 3.0, mechanism=mechanism, n_sampled=m, categorical=categorical)
+            Survey(mixed, 3.0, mechanism=mechanism, sampled=m, categorical=categorical)
             for mechanism, m, categorical in (("hybrid", 1, "subset"), ("duchi", 5, "projective"))
         ),
         Survey(pair, 2.0, pairs=[("x", "y")], name='a pair, ε = 2 "quoted" \\ \n\x7f'),
@@ -115,9 +115,9 @@ def _families() -> Iterator[Survey]:
 def _one(family: Any, size: int, most: int = 0) -> Survey:
     names = [chr(97 + k) if k < 6 else f"t{k}" for k in range(size)]
     dimension = Selection("s", names, most) if most else Categorical("k", names)
-    channel = HeavySet("made", 1.5, family, heaviest(1.5, family))
+    channel = KSubset("made", 1.5, family, heaviest(1.5, family))
     return Survey.from_questions(
-        Schema([dimension]), epsilon=1.5, n_sampled=1, questions=[Question((0,), channel)]
+        Schema([dimension]), epsilon=1.5, sampled=1, questions=[Question((0,), channel)]
     )
 
 
@@ -127,7 +127,7 @@ def record(survey: Survey, rng: random.Random) -> dict[str, Any]:
     for dimension in survey.schema:
         strange = rng.random() < 1 / 3
         value: Any
-        if dimension.reads in ("number", "optional"):
+        if dimension.input_kind in ("number", "optional"):
             low, high = dimension.bounds
             middle = rng.uniform(low, high)
             plain = [
@@ -141,7 +141,7 @@ def record(survey: Survey, rng: random.Random) -> dict[str, Any]:
                 _half(survey, dimension, rng),
             ]
             value = rng.choice(NUMBERS if strange else plain)
-        elif dimension.reads == "category":
+        elif dimension.input_kind == "category":
             value = rng.choice(LABELS) if strange else rng.choice(dimension.categories)
         else:
             some = rng.sample(dimension.categories, rng.randint(0, min(5, len(dimension.categories))))
@@ -154,7 +154,7 @@ def record(survey: Survey, rng: random.Random) -> dict[str, Any]:
 def _half(survey: Survey, dimension: Any, rng: random.Random) -> float:
     """A value at, or beside, a half of a sixteenth bit: where rounding half to even shows."""
     question = survey.questions[survey.question_of(dimension.name)]
-    size = question.channel.takes[0].size - dimension.optional
+    size = question.channel.inputs[0].size - dimension.optional
     low, high = dimension.bounds
     steps = (size - 1) << 16
     value = float(low + (high - low) * (rng.randrange(steps) + 0.5) / steps)
@@ -169,7 +169,7 @@ def edge_words(survey: Survey, rng: random.Random) -> str | None:
     bound = rng.choice([*accumulate(rng.choice(channel.weights))]) + rng.choice([-1, 0, 1])
     word = min(max(bound, 0), (1 << 32) - 1)
     question, fraction = (0).to_bytes(4, "big"), rng.choice([b"\0\0", b"\xff\xff", rng.randbytes(2)])
-    return (question + fraction * len(channel.takes) + word.to_bytes(4, "big")).hex()
+    return (question + fraction * len(channel.inputs) + word.to_bytes(4, "big")).hex()
 
 
 def plain(value: Any) -> Any:

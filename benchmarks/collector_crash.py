@@ -33,7 +33,7 @@ from hdr4me.collector.errors import StoreError
 from hdr4me.survey import Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
-SURVEY = Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), epsilon=2.0, mechanism="duchi", n_sampled=1)
+SURVEY = Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), epsilon=2.0, mechanism="duchi", sampled=1)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 MOST_BATCH = 200
 
@@ -176,8 +176,8 @@ def campaign(
     start = time.monotonic()
     n_again = 0
     for _ in range(cycles):
-        unsure = list(sent - acknowledged)
-        again = unsure[:500] + rng.sample(sorted(acknowledged), min(len(acknowledged), 100))
+        not_significant = list(sent - acknowledged)
+        again = not_significant[:500] + rng.sample(sorted(acknowledged), min(len(acknowledged), 100))
         n_again += len(again)
         some = Writers(where, writers, again, rng)
         some.listen(rng.uniform(0, longest))

@@ -246,11 +246,11 @@ def campaign(
         service = serving(Path(folder, "survey.json"), database, workers)
         for cycle in range(cycles):
             service.start()
-            unsure = [id for id in ledger.reports if id not in ledger.acknowledged]
-            sent_again += len(unsure)
+            not_significant = [id for id in ledger.reports if id not in ledger.acknowledged]
+            sent_again += len(not_significant)
             with httpx.Client(base_url=service.url, timeout=60) as client:
-                for at in range(0, len(unsure), 5000):
-                    part = unsure[at : at + 5000]
+                for at in range(0, len(not_significant), 5000):
+                    part = not_significant[at : at + 5000]
                     payloads = np.frombuffer(b"".join(ledger.reports[id] for id in part), np.uint8)
                     post(client, part, payloads.reshape(len(part), -1), survey, ledger, again=True)
             stop = threading.Event()

@@ -61,7 +61,7 @@ def surveys() -> list[Survey]:
     )
     return [
         Survey(plain, epsilon=2.0, mechanism="duchi"),
-        Survey(mixed, epsilon=2.0, mechanism="duchi", n_sampled=2),
+        Survey(mixed, epsilon=2.0, mechanism="duchi", sampled=2),
     ]  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def demo_survey() -> hd.Survey:
         [hd.Numeric(f"x{i}", 0, 1) for i in range(12)]
         + [hd.Categorical(f"c{i}", list("abcd")) for i in range(4)]
     )
-    return hd.Survey(schema, epsilon=2.0, n_sampled=1)
+    return hd.Survey(schema, epsilon=2.0, sampled=1)
 
 
 # -- servers ---------------------------------------------------------------------------------------------------
@@ -361,9 +361,9 @@ def grow(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespace) 
                 total += int(result.reports_per_second * given.seconds / 2)
                 print(name, "at", f"{goal:,}", result, flush=True)
         found["peak_megabytes"] = round(peak_memory(process.pid), 1)
-    few, many = "100,000", f"{given.large:,}"
+    small_sample, many = "100,000", f"{given.large:,}"
     for name in ("single", "arrow"):
-        rates = [found[f"{name} at {goal}"]["reports_per_second"] for goal in (many, few)]
+        rates = [found[f"{name} at {goal}"]["reports_per_second"] for goal in (many, small_sample)]
         found[f"{name} kept"] = round(rates[0] / rates[1], 2)
     began = time.perf_counter()
     from hdr4me.collector import open_store

@@ -24,7 +24,7 @@ from hdr4me.collector.batch import Batch
 from hdr4me.collector.stores.sqlite.store import SqliteStore
 from hdr4me.survey import Numeric, Schema, Survey
 
-SURVEY = Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), epsilon=2.0, mechanism="duchi", n_sampled=2)
+SURVEY = Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), epsilon=2.0, mechanism="duchi", sampled=2)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 PAYLOAD = bytes([0, 0, 1, 1, 0, 0])
 STORED = 16 + len(PAYLOAD)

@@ -101,7 +101,7 @@ def numbers() -> list[float]:
     schema = hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(ALL)])
     for mechanism in ("duchi", "piecewise", "optimal"):
         for ε in (1.0, 4.0, 8.0):
-            survey = hd.Survey(schema, epsilon=ε * ALL, mechanism=mechanism, n_sampled=ALL)
+            survey = hd.Survey(schema, epsilon=ε * ALL, mechanism=mechanism, sampled=ALL)
             rows = survey.questions[0].channel.response.marginal().rows
             for r in (20, 50, 200, 1000, 2000):
                 for asked, n in (("all", r), ("tenth", 10 * r)):

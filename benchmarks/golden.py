@@ -57,13 +57,13 @@ LABELS = [f"town {i}" for i in range(4200)]
 """Longer than what a document writes out: the survey has their hash."""
 
 SURVEYS: dict[str, Callable[[], Survey]] = {
-    "duchi": lambda: coin(*numbers("a", "b", "c"), n_sampled=2),
+    "duchi": lambda: coin(*numbers("a", "b", "c"), sampled=2),
     "optimal": lambda: Survey(Schema(numbers("a", "b")), epsilon=1.0),
     "optional": lambda: coin(Numeric("a", 0, 10, optional=True), *numbers("b")),
     "pairs": lambda: Survey(Schema(numbers("a", "b", "c")), epsilon=2.0, pairs=[("a", "b")]),
     "blocks": lambda: coin(*numbers("a", "b", "c", "d", "e"), epsilon=4.0, blocks=[("a", "b", "c", "d")]),
     "vectors": lambda: Survey(Schema([vector()]), epsilon=3.0),
-    "optional_vectors": lambda: coin(vector(optional=True), *numbers("a"), epsilon=3.0, n_sampled=2),
+    "optional_vectors": lambda: coin(vector(optional=True), *numbers("a"), epsilon=3.0, sampled=2),
     **{
         name: partial(Survey, Schema([category(size=9)]), 1.5, categorical=name)
         for name in ("grr", "subset", "projective", "oue", "histogram")
@@ -72,9 +72,11 @@ SURVEYS: dict[str, Callable[[], Survey]] = {
     "selection": lambda: Survey(Schema([Selection("s", [f"c{i}" for i in range(8)], 3)]), epsilon=2.0),
     "products": lambda: coin(*numbers("a", "b"), Product("ab", ["a", "b"])),
     "category_list": lambda: Survey(Schema([Categorical("t", LABELS, file="towns.txt")]), epsilon=3.0),
-    "lasting": lambda: Survey(Schema([*numbers("a"), category()]), epsilon=1.0, n_sampled=2, lasting=3.0),
+    "lasting": lambda: Survey(
+        Schema([*numbers("a"), category()]), epsilon=1.0, sampled=2, memoized_epsilon=3.0
+    ),
     "weights": lambda: coin(*numbers("a", "b"), category(), weights={"a": 5, "k": 2}, name="weights, ε = 2"),
-    "mixed": lambda: coin(*numbers("a", "b"), category(), n_sampled=3, epsilon=6.0),
+    "mixed": lambda: coin(*numbers("a", "b"), category(), sampled=3, epsilon=6.0),
 }
 
 ASKED: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -163,33 +165,33 @@ def pilot(schema: Schema) -> dict[str, Any]:
 
 def plans() -> Iterator[tuple[str, Any]]:
     """Every option of every workload: predictions without a prior, for the worst case, from values, and for few."""
-    beliefs = (("", 20_000), ("worst", 20_000), ("values", 20_000), ("few", 80))
+    beliefs = (("", 20_000), ("worst", 20_000), ("values", 20_000), ("small_sample", 80))
     for name, (schema, epsilon, options) in WORKLOADS.items():
         made = schema()
-        for how, n_users in beliefs:
+        for how, users in beliefs:
             known: dict[str, Any] = {"worst": {"prior": "worst"}, "values": {"values": pilot(made)}}
             try:
-                plan = hd.plan(schema=made, n_users=n_users, epsilon=epsilon, **options, **known.get(how, {}))
+                plan = hd.plan(schema=made, users=users, epsilon=epsilon, **options, **known.get(how, {}))
             except hd.errors.InvalidInput:
                 yield f"{name} / {how}", "refused"
                 continue
             for o in plan.options:
-                key = f"{name} / {how} / {o.mechanism} + {o.categorical} / {o.n_sampled}"
+                key = f"{name} / {how} / {o.mechanism} + {o.categorical} / {o.sampled}"
                 yield key, [getattr(o, each) for each in FIELDS]
     for statistic in ("distribution", "quantile", "variance", "sd", "covariance"):
         found = hd.plan(
             schema=Schema(numbers("a", "b")),
-            n_users=20_000,
+            users=20_000,
             epsilon=2.0,
             mechanisms=["optimal", "piecewise"],
             statistic=statistic,
         )
         yield (
             f"statistic {statistic}",
-            [[o.mechanism, o.n_sampled, found.error_of(o)] for o in found.options],
+            [[o.mechanism, o.sampled, found.error_of(o)] for o in found.options],
         )
-    solved = hd.plan(n_dims=20, epsilon=1.0, tolerance=0.05, mechanisms=["duchi", "optimal"])
-    yield "solved for users", [solved.best.mechanism, solved.best.n_users]
+    solved = hd.plan(dims=20, epsilon=1.0, tolerance=0.05, mechanisms=["duchi", "optimal"])
+    yield "solved for users", [solved.best.mechanism, solved.best.users]
 
 
 def designs() -> Iterator[tuple[str, str]]:
@@ -203,7 +205,7 @@ def designs() -> Iterator[tuple[str, str]]:
 
 def comparisons() -> Iterator[tuple[str, Any]]:
     """Every row of a comparison of small seeded collections, for every workload."""
-    few = ["optimal", "duchi", "pair", "agreement", "optional", "grr", "subset", "projective", "oue"]
+    small_sample = ["optimal", "duchi", "pair", "agreement", "optional", "grr", "subset", "projective", "oue"]
     for name in (
         "pairs and blocks",
         "optional numbers",
@@ -219,13 +221,13 @@ def comparisons() -> Iterator[tuple[str, Any]]:
             table,
             schema=made,
             epsilon=epsilon,
-            mechanisms=[*few, "codebook", "privset"],
+            mechanisms=[*small_sample, "codebook", "privset"],
             repeats=2,
             recalibrate=False,
         )
         for row in found.rows:
             key = f"{name} / {row.kind} / {row.statistic} / {row.mechanism}"
-            yield key, [row.foretold, row.simulated, row.coverage, row.told]
+            yield key, [row.predicted, row.simulated, row.coverage, row.told]
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -270,7 +272,7 @@ def main(folder: Path) -> None:
             write_store(folder / "collector.db", survey, rows)
     survey = SURVEYS["mixed"]()
     (folder / "ledger.json.secret").write_bytes(SECRET)
-    client = hd.PermanentClient(survey, hd.Ledger(folder / "ledger.json", reports_per_survey=4))
+    client = hd.MemoizedClient(survey, hd.Ledger(folder / "ledger.json", reports_per_survey=4))
     found["mixed"]["memoized"] = [client.report({**RECORD, "k": k}).to_json() for k in ("c2", "c3", "c2")]
     for lock in folder.glob("*.lock"):
         lock.unlink()

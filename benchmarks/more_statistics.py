@@ -181,7 +181,7 @@ def quantiles(rng: np.random.Generator, draws: int = 100) -> list[str]:
         for n in (10_000, 100_000):
             for name, values in populations(n, rng).items():
                 true = np.quantile(values, P, method="inverted_cdf")
-                inside = {kind: np.zeros(len(P)) for kind in ("honest", "short")}
+                inside = {kind: np.zeros(len(P)) for kind in ("conservative", "approximate")}
                 width = {kind: np.zeros(len(P)) for kind in inside}
                 error = np.zeros(len(P))
                 for _ in range(draws):
@@ -191,7 +191,7 @@ def quantiles(rng: np.random.Generator, draws: int = 100) -> list[str]:
                     value = shape.quantile(P)
                     error += (value - true) ** 2
                     for kind in inside:
-                        pairs = np.array([ends_of(shape, p, 0.95, kind == "short") for p in P])
+                        pairs = np.array([ends_of(shape, p, 0.95, kind == "approximate") for p in P])
                         low, high = np.minimum(pairs[:, 0], value), np.maximum(pairs[:, 1], value)
                         inside[kind] += (low <= true) & (true <= high)
                         width[kind] += high - low
@@ -216,7 +216,7 @@ def variances(rng: np.random.Generator, draws: int = 2000) -> list[str]:
         survey = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), epsilon, mechanism)
         for n in (10_000, 100_000):
             for name, values in populations(n, rng).items():
-                inside, found, errors = {"short": 0, "honest": 0}, [], []
+                inside, found, errors = {"approximate": 0, "conservative": 0}, [], []
                 for _ in range(draws if n < 100_000 else draws // 2):
                     answer = hd.ask(tally_of(values, survey, rng), "variance", "x")
                     found.append(answer.value[0])

@@ -129,7 +129,7 @@ def accuracy(peers: Peers, k: int, n: int, times: int) -> Iterator[str]:
         mine = np.array(ours(epsilon, k, values, OURS * times)) * n
         channel: Any = Survey(Schema([Categorical("x", range(k))]), epsilon=epsilon).channels[0]
         absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
-        foretold = (k - 1) * absent + present
+        predicted = (k - 1) * absent + present
         row, above = [f"{k:,}", f"{epsilon:g}", f"{channel.mechanism} {_mean(mine)}"], False
         for library, protocols in PROTOCOLS.items():
             found = {}
@@ -156,7 +156,7 @@ def accuracy(peers: Peers, k: int, n: int, times: int) -> Iterator[str]:
             row += [
                 f"{best} {_mean(its)}",
                 f"{ratio:.3f} ± {ratio * relative:.3f}",
-                "–" if formula is None else f"{formula / foretold:.3f}",
+                "–" if formula is None else f"{formula / predicted:.3f}",
             ]
         yield f"| {' | '.join(row)} | {'ABOVE' if above else 'no'} |"
 

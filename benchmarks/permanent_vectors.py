@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from hdr4me.channels import Entries, HeavySet, Table
+from hdr4me.channels import KSubset, Table, UnaryEncoding
 from hdr4me.channels.subset import Subset
 from hdr4me.client.client import decide, draw_questions
 from hdr4me.client.prf import Stream, Use, secret_mark
@@ -32,9 +32,9 @@ def surveys() -> list[Survey]:
         total, tilt = ONE // 2 + (i - 2) ** 2 * (ONE // 32), (i - 2) * (ONE // 8)
         rows.append(((total - tilt) // 2, ONE - total, (total + tilt) // 2))
     three = Table("three", 0.85, {"value": (-4.0, 0.0, 4.0)}, tuple(rows))
-    choice = HeavySet("choice", 3.0, Subset(4, 1), ONE - 3 * (ONE // 8))
-    bits = Entries("bits", 1.1, 3, (-1.0, 3.0), ((3 * ONE // 4, ONE // 4), (ONE // 2, ONE // 2)))
-    subset = HeavySet("subset", 2.0, Subset(6, 2), 3 * ONE // 5)
+    choice = KSubset("choice", 3.0, Subset(4, 1), ONE - 3 * (ONE // 8))
+    bits = UnaryEncoding("bits", 1.1, 3, (-1.0, 3.0), ((3 * ONE // 4, ONE // 4), (ONE // 2, ONE // 2)))
+    subset = KSubset("subset", 2.0, Subset(6, 2), 3 * ONE // 5)
     schema = Schema(
         [
             Numeric("age", 0, 120, default=40),
@@ -45,7 +45,7 @@ def surveys() -> list[Survey]:
         ]
     )
     questions = [Question((j,), channel) for j, channel in enumerate((three, coin, choice, bits, subset))]
-    return [Survey.from_questions(schema, epsilon=15.0, n_sampled=m, questions=questions) for m in (1, 2, 5)]
+    return [Survey.from_questions(schema, epsilon=15.0, sampled=m, questions=questions) for m in (1, 2, 5)]
 
 
 def record(rng: random.Random) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def record(rng: random.Random) -> dict[str, Any]:
 
 def staged() -> Survey:
     """The same dimensions with answers of two stages, three in each report."""
-    return Survey(surveys()[0].schema, epsilon=3.0, n_sampled=3, lasting=9.0)
+    return Survey(surveys()[0].schema, epsilon=3.0, sampled=3, memoized_epsilon=9.0)
 
 
 class Words:
@@ -85,7 +85,7 @@ def two_stages(index: int) -> list[dict[str, Any]]:
     rng, survey, found = random.Random(20260102), staged(), []
     for _ in range(300):
         secret, told, fresh = rng.randbytes(32), record(rng), Words(rng)
-        answers, new = decide(survey, secret, told, (), survey.n_sampled, fresh)
+        answers, new = decide(survey, secret, told, (), survey.sampled, fresh)
         found.append(
             {
                 "survey": index,
@@ -105,7 +105,7 @@ def small(m: int) -> Survey:
     return Survey(
         Schema([Categorical(name, ["0", "1", "2"]) for name in names]),
         epsilon=9.0 * m,
-        n_sampled=m,
+        sampled=m,
         categorical="grr",
     )
 
@@ -175,7 +175,7 @@ def main(path: Path) -> None:
         secret, index = rng.randbytes(32), rng.randrange(3)
         survey, known = asked[index], list[str]()
         for step in range(6):  # a history: the first rounds are paid for, the last ones are not
-            affordable = survey.n_sampled if step == 0 else rng.choice([0, 0, 1, survey.n_sampled])
+            affordable = survey.sampled if step == 0 else rng.choice([0, 0, 1, survey.sampled])
             told = record(rng)
             answers, new = decide(survey, secret, told, known, affordable)
             reports.append(

@@ -45,7 +45,7 @@ def design_row(epsilon: float, name: str = "optimal") -> list[float]:
 def pair_row(epsilon: float) -> tuple[float, float]:
     """What the file stores for one budget: E y² over values spread evenly, and the largest, from the design itself."""
     made = number_pair(epsilon)
-    even = as_prior("uniform").on_levels(made.takes[0].n_levels)
+    even = as_prior("uniform").on_levels(made.inputs[0].n_levels)
     squares = second_moments(made)
     mean = sum(float(x @ np.outer(even, even).ravel()) for x in squares) / 2
     return mean, float(np.max(squares))

@@ -39,8 +39,8 @@ __all__ = ["CASES"]
 
 
 def _block(n: int) -> np.ndarray:
-    few = np.stack([np.frombuffer(row, np.uint8) for row in some_rows(Random(1), 1000)])
-    return few[np.arange(n) % 1000]
+    small_sample = np.stack([np.frombuffer(row, np.uint8) for row in some_rows(Random(1), 1000)])
+    return small_sample[np.arange(n) % 1000]
 
 
 def _good(suffix: str) -> Callable[[Path, int], Path]:

@@ -99,9 +99,9 @@ def job(cell: Cell) -> Job:
         "data": cell.data.name,
         "mechanism": cell.mechanism,
         "epsilon": cell.epsilon,
-        "n_users": cell.n_users,
-        "n_dims": theta.size,
-        "n_sampled": cell.n_sampled,
+        "users": cell.users,
+        "dims": theta.size,
+        "sampled": cell.sampled,
         "noise": float(np.mean(x_error)),
     }
     return Job(cell.name, about, draw)
@@ -135,7 +135,7 @@ def summary(rows: list[Row]) -> str:
         lines.append(
             f"| {name} | {where.sum()} | {100 * inside:.1f} % | {100 * floored:.1f} % | {worst:.3f} | "
             f"{harmed} | {np.median((auto + FLOOR) / (best + FLOOR)):.3f} | "
-            f"{100 * column('honest', where).mean():.1f} % | {100 * column('honest', where).min():.1f} % | "
+            f"{100 * column('conservative', where).mean():.1f} % | {100 * column('conservative', where).min():.1f} % | "
             f"{100 * column('average', where).mean():.1f} % | {column('average_length', where).mean():.2f} |"
         )
     lines += [
@@ -153,7 +153,7 @@ def summary(rows: list[Row]) -> str:
         words = f"{np.median(told):.2f} | {told.min():.2f}" if told.size else " | "
         lines.append(
             f"| {name} | {what} | {np.median(ratio):.3f} | {ratio.max():.3f} | "
-            f"{100 * column('honest', where).min():.1f} % | {100 * column('average', where).mean():.1f} % | "
+            f"{100 * column('conservative', where).min():.1f} % | {100 * column('average', where).mean():.1f} % | "
             f"{column('average_length', where).mean():.2f} | {100 * column('credible', where).min():.1f} % | {words} |"
         )
     everything = np.ones(len(rows), bool)

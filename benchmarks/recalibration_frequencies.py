@@ -20,20 +20,20 @@ class Shape:
     """One cell: a distribution, an oracle, a budget, a number of users."""
 
     shape: str
-    n_categories: int
-    n_users: int
+    category_count: int
+    users: int
     oracle: str
     epsilon: float
 
     @property
     def name(self) -> str:
         """A line that names the cell."""
-        return f"{self.shape}, v={self.n_categories}, n={self.n_users}, {self.oracle}, eps={self.epsilon:g}"
+        return f"{self.shape}, v={self.category_count}, n={self.users}, {self.oracle}, eps={self.epsilon:g}"
 
     @property
     def truth(self) -> Floats:
         """The distribution that users are drawn from."""
-        v = self.n_categories
+        v = self.category_count
         large = 0.8 if self.shape == "one larger" else 0.6
         rare = np.full(v - 1, (1 - large) / (v - 1))
         f = 1 / np.arange(1, v + 1) if self.shape == "zipf" else np.r_[large, rare]
@@ -54,7 +54,7 @@ def frequency_cells() -> Iterator[Shape]:
 
 def collected(cell: Shape, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     """The users' own frequencies, their estimates and standard errors, as the package computes them."""
-    v, n, e = cell.n_categories, cell.n_users, float(np.exp(cell.epsilon))
+    v, n, e = cell.category_count, cell.users, float(np.exp(cell.epsilon))
     counts = rng.multinomial(n, cell.truth)
     if cell.oracle == "grr":
         p = e / (e + v - 1)

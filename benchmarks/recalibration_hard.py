@@ -79,7 +79,7 @@ def summary(rows: list[Row]) -> str:
         harmed = int(np.sum([harm_z(r) > 2 for r in mine]))
         lines.append(
             f"| {family} | {len(mine)} | {times.min():.0f}–{times.max():.0f} | {harmed} | {ratio.max():.3f} | "
-            f"{np.median(ratio):.3f} | {100 * column('honest', mine).min():.1f} % | {told} | "
+            f"{np.median(ratio):.3f} | {100 * column('conservative', mine).min():.1f} % | {told} | "
             f"{100 * column('average', mine).mean():.1f} % | {column('average_length', mine).mean():.2f} | "
             f"{np.median(announced):.2f} | {announced.min():.2f} |"
         )
@@ -94,7 +94,7 @@ def summary(rows: list[Row]) -> str:
             error = float(r["sd_auto"]) / np.sqrt(float(r["repeats"]))
             shown = [float(r[k]) for k in ("naive", "clip", "auto")] + [error, float(r["announced"])]
             numbers = " | ".join(f"{v:.3g}" for v in shown)
-            honest, average, credible = (100 * float(r[k]) for k in ("honest", "average", "credible"))
+            honest, average, credible = (100 * float(r[k]) for k in ("conservative", "average", "credible"))
             lines.append(
                 f"| {r['name']} | {float(r['repeats']):.0f} | {numbers} | {honest:.1f} % | {average:.1f} % | "
                 f"{float(r['average_length']):.2f} | {credible:.1f} % | {float(r['credible_length']):.2f} |"
@@ -106,7 +106,7 @@ def summary(rows: list[Row]) -> str:
         if harm_z(r) > 2:
             missed.append(f"error {float(r['auto']) / best:.3f} times the better of raw and clipped")
         for name, bar, words in (
-            ("honest", 0.94, "honest coverage"),
+            ("conservative", 0.94, "honest coverage"),
             ("edge", 0.93, "coverage at edges"),
             ("average", 0.94, "average coverage"),
         ):

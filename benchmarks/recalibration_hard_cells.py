@@ -65,8 +65,8 @@ def equal() -> Iterator[Hard]:
     rng = np.random.default_rng(12)
     for d in (3, 5, 10, 20):
         for s in (0.1, 0.4, 0.8):
-            yield Hard("few", f"uniform, d={d}, s={s}", rng.uniform(-1, 1, d), np.full(d, s))
-            yield Hard("few", f"all at s, d={d}, s={s}", np.full(d, s), np.full(d, s))
+            yield Hard("small_sample", f"uniform, d={d}, s={s}", rng.uniform(-1, 1, d), np.full(d, s))
+            yield Hard("small_sample", f"all at s, d={d}, s={s}", np.full(d, s), np.full(d, s))
     for d in (20, 100, 784):
         for s in (0.02, 0.15, 0.5):
             error = np.full(d, s)

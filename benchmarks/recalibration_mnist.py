@@ -54,35 +54,35 @@ class Found(NamedTuple):
     interval: Callable[..., tuple[Floats, Floats]]
 
 
-def piped(images: NDArray[np.uint8], n_users: int, repeats: int) -> Iterator[Found]:
+def piped(images: NDArray[np.uint8], users: int, repeats: int) -> Iterator[Found]:
     """Surveys of users drawn from the records, through the whole pipeline."""
     d = images.shape[1]
     schema = hd.Schema([hd.Numeric(f"p{j}", -1, 1) for j in range(d)])
-    survey = hd.Survey(schema, epsilon=EPSILON, mechanism="piecewise", n_sampled=1)
-    rng = np.random.default_rng(n_users)
+    survey = hd.Survey(schema, epsilon=EPSILON, mechanism="piecewise", sampled=1)
+    rng = np.random.default_rng(users)
     for _ in range(repeats):
         tally, total = hd.Tally(survey), np.zeros(d)
-        for start in range(0, n_users, 10_000):
-            users = _scaled(images[rng.integers(0, len(images), min(10_000, n_users - start))])
-            total += users.sum(axis=0)
-            for block in hd.engines.Local().reports(users, survey):
+        for start in range(0, users, 10_000):
+            some = _scaled(images[rng.integers(0, len(images), min(10_000, users - start))])
+            total += some.sum(axis=0)
+            for block in hd.engines.Local().reports(some, survey):
                 tally = tally.add_block(block)
         found = tally.estimate()
         better = found.recalibrate("auto")
         assert better.recalibration is not None
         told = better.recalibration.expected_error_after
         interval = functools.partial(better.interval, 0.95)
-        yield Found(total / n_users, found.value, found.standard_error, better.value, told, interval)
+        yield Found(total / users, found.value, found.standard_error, better.value, told, interval)
 
 
-def drawn(images: NDArray[np.uint8], n_users: int, repeats: int) -> Iterator[Found]:
+def drawn(images: NDArray[np.uint8], users: int, repeats: int) -> Iterator[Found]:
     """The same from the normal law of collected means; rules get the pooled standard error, as in an estimate."""
     square = np.mean([np.mean(_scaled(part) ** 2, axis=0) for part in np.array_split(images, 30)], axis=0)
     truth = images.mean(axis=0) / 127.5 - 1.0
     # An always-empty pixel has mean −1 exactly; rounding must not put it beyond the edge.
-    data = Data("mnist", n_users, np.clip(truth, -1, 1), np.clip(square, truth**2, 1.0))
-    error = cell("real", data, "piecewise", EPSILON, 1, n_users).standard_error
-    rng = np.random.default_rng(n_users)
+    data = Data("mnist", users, np.clip(truth, -1, 1), np.clip(square, truth**2, 1.0))
+    error = cell("real", data, "piecewise", EPSILON, 1, users).standard_error
+    rng = np.random.default_rng(users)
     for _ in range(repeats):
         x = data.mean + error * rng.normal(size=error.size)
         better = hd.recalibrate(x, error, steady_errors=np.sqrt(np.mean(error**2)))
@@ -90,14 +90,14 @@ def drawn(images: NDArray[np.uint8], n_users: int, repeats: int) -> Iterator[Fou
         yield Found(data.mean, x, error, better.enhanced_mean, better.expected_error_after, interval)
 
 
-def line(surveys: Iterator[Found], n_users: int) -> str:
+def line(surveys: Iterator[Found], users: int) -> str:
     """One row of the table; ± are standard errors over the repeats."""
     rows = []
     for found in surveys:
         truth, empty = found.truth, found.truth <= -1 + 1e-12
         means = (found.raw, np.clip(found.raw, -1, 1), found.better)
         row = [*(float(np.mean((mean - truth) ** 2)) for mean in means), found.announced]
-        for kind in ("honest", "average"):
+        for kind in ("conservative", "average"):
             low, high = found.interval(kind=kind)
             held = (low <= truth) & (truth <= high)
             length = float(np.nanmean(high - low) / np.nanmean(3.919928 * found.error))
@@ -110,7 +110,7 @@ def line(surveys: Iterator[Found], n_users: int) -> str:
     doubt = (table[:, 2] - ratio * best).std(ddof=1) / np.sqrt(len(table)) / best.mean()
     told = mean[3] / mean[2]
     return (
-        f"| {n_users:,} | {len(table)} | {mean[0]:.3g} | {mean[1]:.3g} | {mean[2]:.3g} | {ratio:.3f} ± {doubt:.3f} | "
+        f"| {users:,} | {len(table)} | {mean[0]:.3g} | {mean[1]:.3g} | {mean[2]:.3g} | {ratio:.3f} ± {doubt:.3f} | "
         f"{told:.2f} | {100 * mean[4]:.1f} ± {100 * spread[4]:.1f} % | {100 * mean[5]:.1f} ± {100 * spread[5]:.1f} % | "
         f"{mean[6]:.2f} | {100 * mean[7]:.1f} ± {100 * spread[7]:.1f} % | {mean[9]:.2f} |"
     )

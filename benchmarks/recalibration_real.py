@@ -17,31 +17,31 @@ import hdr4me as hd
 from recalibration_hard_cells import REAL_SETS, real_records
 
 
-def measure(name: str, epsilon: float, n_users: int, repeats: int) -> str:
+def measure(name: str, epsilon: float, users: int, repeats: int) -> str:
     """One row of the table."""
     records = real_records(name)
     d = records.shape[1]
     schema = hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(d)])
-    survey = hd.Survey(schema, epsilon=epsilon, mechanism="piecewise", n_sampled=1)
+    survey = hd.Survey(schema, epsilon=epsilon, mechanism="piecewise", sampled=1)
     rng = np.random.default_rng(d)
     draws = []
     for _ in range(repeats):
-        users = records[rng.integers(0, len(records), n_users)]
+        drawn = records[rng.integers(0, len(records), users)]
         tally = hd.Tally(survey)
-        for block in hd.engines.Local().reports(users, survey):
+        for block in hd.engines.Local().reports(drawn, survey):
             tally = tally.add_block(block)
-        found, truth = tally.estimate(), users.mean(axis=0)
+        found, truth = tally.estimate(), drawn.mean(axis=0)
         better = found.recalibrate("auto")
         assert better.recalibration is not None
         draw = [np.mean((m - truth) ** 2) for m in (found.value, np.clip(found.value, -1, 1), better.value)]
         draw.append(better.recalibration.expected_error_after)
         raw = np.subtract(*found.interval(0.95)[::-1])
         edge = np.abs(truth) > 1 - 1e-9
-        for kind in ("honest", "average"):
+        for kind in ("conservative", "average"):
             low, high = better.interval(0.95, kind=kind)
             held = (low <= truth) & (truth <= high)
             draw += [held.mean(), np.mean(high - low) / np.mean(raw)]
-            if kind == "honest":
+            if kind == "conservative":
                 draw.append(held[edge].mean() if edge.any() else np.nan)
         draws.append(draw)
     table = np.array(draws)

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Row = dict[str, float | str]
 Draw = dict[str, float]
 
-SPREAD = ("auto", "excess_naive", "excess_clip", "excess_announced", "honest", "edge", "average")
+SPREAD = ("auto", "excess_naive", "excess_clip", "excess_announced", "conservative", "edge", "average")
 """Excesses are auto − 1.02 × naive (× clip) and announced − 0.75 × auto."""
 LEVEL = 0.95
 
@@ -57,7 +57,7 @@ def honest_coverage(theta: Floats, s: Floats, rng: np.random.Generator) -> Draw:
     low, high = honest_interval(x, np.broadcast_to(s, x.shape), -1.0, 1.0, LEVEL)
     held = (low <= theta) & (theta <= high)
     edge = np.abs(theta) >= 1 - 1e-12
-    found = {"honest": float(held.mean())}
+    found = {"conservative": float(held.mean())}
     return found | {"edge": float(held[:, edge].mean()) if edge.any() else float("nan")}
 
 
@@ -107,7 +107,7 @@ def undecided(row: Row) -> bool:
     if harm_z(row) > -2:
         return True
     told = z_of(row, "excess_announced")
-    return told < 2 or z_of(row, "honest", 0.94) < 2 or z_of(row, "edge", 0.93) < 2
+    return told < 2 or z_of(row, "conservative", 0.94) < 2 or z_of(row, "edge", 0.93) < 2
 
 
 def campaign(

@@ -24,7 +24,7 @@ import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
 import hdr4me as hd
-from hdr4me.io import Account, account_of
+from hdr4me.io import DataQuality, data_quality
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -76,7 +76,7 @@ def best(
     return seconds
 
 
-def quiet(account: object) -> None:
+def quiet(quality: object) -> None:
     """Take the account, say nothing."""
 
 
@@ -95,7 +95,7 @@ def measure_csv(folder: Path, rows: int, rounds: int) -> dict[str, float]:
 
     def way(name: str) -> Callable[[], object]:
         return lambda: engine.perturb(
-            folder / f"{name}.csv", survey, folder / "out.parquet", on_account=quiet
+            folder / f"{name}.csv", survey, folder / "out.parquet", on_quality=quiet
         )
 
     return best({name: way(name) for name in ("full", "one", "gaps", "na")}, rounds)
@@ -117,7 +117,7 @@ def measure_wide(folder: Path, rows: int, rounds: int, master: str) -> dict[str,
 
     def on_spark() -> None:
         turn[0] += 1
-        spark.perturb(path, survey, folder / f"out{turn[0]}", on_account=quiet)
+        spark.perturb(path, survey, folder / f"out{turn[0]}", on_quality=quiet)
 
     def wall() -> float:
         start = time.perf_counter()
@@ -127,9 +127,9 @@ def measure_wide(folder: Path, rows: int, rounds: int, master: str) -> dict[str,
     target = folder / "out.parquet"
     shares: list[float] = []
 
-    def timed(source: Any, survey: Any) -> Account:
+    def timed(source: Any, survey: Any) -> DataQuality:
         start = time.thread_time()
-        found = account_of(source, survey)
+        found = data_quality(source, survey)
         spent[0] += time.thread_time() - start
         return found
 
@@ -137,8 +137,8 @@ def measure_wide(folder: Path, rows: int, rounds: int, master: str) -> dict[str,
 
     def accounted() -> None:
         spent[0], start = 0.0, processor_time()
-        with mock.patch("hdr4me.engines.local.account_of", timed):
-            engine.perturb(path, survey, target, on_account=quiet)
+        with mock.patch("hdr4me.engines.local.data_quality", timed):
+            engine.perturb(path, survey, target, on_quality=quiet)
         shares.append(spent[0] / (processor_time() - start))
 
     seconds = best(

@@ -8,7 +8,7 @@ import numpy as np
 
 import hdr4me as hd
 from hdr4me.engines import Local
-from hdr4me.statistics.foretell import foretell_rounds
+from hdr4me.statistics.predict import predict_rounds
 from more_statistics import Floats, counts_of, real_columns
 
 N, SHARE = 40_000, 0.2
@@ -97,8 +97,8 @@ def campaign(
         width = float(np.mean([(x.bounds[1] - x.bounds[0]) / 2 for x in following.schema]))
         two = float(np.sqrt(np.mean((answer.value - true) ** 2)))
         expected = np.quantile(population, (np.arange(1024) + 0.5) / 1024)
-        foretold = foretell_rounds(expected, N, epsilon).gain
-        yield name, float(np.sqrt(np.mean(one**2))), two, inside, width, foretold
+        predicted = predict_rounds(expected, N, epsilon).gain
+        yield name, float(np.sqrt(np.mean(one**2))), two, inside, width, predicted
 
 
 def drawn(population: Floats, survey: hd.Survey, n: int, rng: np.random.Generator) -> hd.Tally:
@@ -123,9 +123,9 @@ HEAD = [
 def _table(data: dict[str, Floats], draws: int, rng: np.random.Generator, mechanism: str) -> list[str]:
     lines = list(HEAD)
     for epsilon in (1.0, 4.0):
-        for name, one, two, inside, width, foretold in campaign(data, epsilon, draws, rng, mechanism):
+        for name, one, two, inside, width, predicted in campaign(data, epsilon, draws, rng, mechanism):
             lines.append(
-                f"| {name}, {epsilon:g} | {one:.4f} | {two:.4f} | {(one / two) ** 2:.2f} | {foretold:.2f} | "
+                f"| {name}, {epsilon:g} | {one:.4f} | {two:.4f} | {(one / two) ** 2:.2f} | {predicted:.2f} | "
                 f"{100 * inside:.0f} % | {width:.2f} |"
             )
             print(lines[-1], flush=True)

@@ -35,7 +35,7 @@ Way = Callable[[], NDArray[np.int64]]
 def make_reports(path: Path, survey: Any, n_reports: int) -> None:
     """Reports with uniform codes; the m dimensions of each are one from every m-th part of the schema."""
     rng = np.random.default_rng(1)
-    m, cells = survey.n_sampled, survey.questions[0].channel.n_counters
+    m, cells = survey.sampled, survey.questions[0].channel.n_counters
     step = N_DIMS // m
     with write_reports(path, survey) as writer:
         for n in np.diff(np.linspace(0, n_reports, 21).astype(int)).tolist():
@@ -49,7 +49,7 @@ def ways(session: Any, survey: Any, path: Path) -> dict[str, Way]:
     """Every way to count, each giving the tally's flat counts."""
     from pyspark.sql import functions as F
 
-    m, cells = survey.n_sampled, survey.questions[0].channel.n_counters
+    m, cells = survey.sampled, survey.questions[0].channel.n_counters
     engine, frame = hd.engines.spark(session), session.read.parquet(str(path))
 
     def by_rows(rows: list[Any]) -> NDArray[np.int64]:
@@ -95,11 +95,11 @@ def ways(session: Any, survey: Any, path: Path) -> dict[str, Way]:
     }
 
 
-def measure(session: Any, n_sampled: int, n_reports: int, rounds: int, folder: Path) -> dict[str, Any]:
+def measure(session: Any, sampled: int, n_reports: int, rounds: int, folder: Path) -> dict[str, Any]:
     """Seconds of each way: the first run, and the best of the rounds."""
     schema = hd.Schema(hd.Numeric(f"x{j}", -1, 1) for j in range(N_DIMS))
-    survey = hd.Survey(schema, epsilon=float(n_sampled), n_sampled=n_sampled)
-    path = folder / f"reports-{n_sampled}.parquet"
+    survey = hd.Survey(schema, epsilon=float(sampled), sampled=sampled)
+    path = folder / f"reports-{sampled}.parquet"
     make_reports(path, survey, n_reports)
     every = ways(session, survey, path)
     first, best, answers = {}, dict.fromkeys(every, float("inf")), {}
@@ -116,7 +116,7 @@ def measure(session: Any, n_sampled: int, n_reports: int, rounds: int, folder: P
             best[name] = min(best[name], time.perf_counter() - start)
     return {
         "n_reports": n_reports,
-        "n_sampled": n_sampled,
+        "sampled": sampled,
         "report_bytes": survey.report_size,
         "file_bytes": path.stat().st_size,
         "cells": survey.questions[0].channel.n_counters,
@@ -127,7 +127,7 @@ def measure(session: Any, n_sampled: int, n_reports: int, rounds: int, folder: P
 
 def show(result: dict[str, Any]) -> None:
     n, best = result["n_reports"], result["best_seconds"]
-    print(f"\n{n:,} reports of {result['n_sampled']} × 3 bytes, {result['cells']} cells, ", end="")
+    print(f"\n{n:,} reports of {result['sampled']} × 3 bytes, {result['cells']} cells, ", end="")
     print(f"{result['file_bytes'] / 1e6:.0f} MB of Parquet\n")
     print("| way | first run, s | best, s | million reports/s | Spark files are faster by |")
     print("|---|---|---|---|---|")
@@ -155,8 +155,8 @@ def main() -> None:
     print(f"Spark's start-up: {opened:.1f} s", file=sys.stderr)
     results = []
     with tempfile.TemporaryDirectory() as folder:
-        for n_sampled in options.sampled:
-            results.append(measure(session, n_sampled, options.reports, options.rounds, Path(folder)))
+        for sampled in options.sampled:
+            results.append(measure(session, sampled, options.reports, options.rounds, Path(folder)))
             if not options.json:
                 show(results[-1])
     session.stop()

@@ -110,7 +110,7 @@ def covariances(rng: np.random.Generator, draws: int = 1000) -> list[str]:
     plain = hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1)])
     asked = hd.Schema([*plain, hd.Product("a × b", ["a", "b"])])
     for epsilon in (1.0, 2.0, 4.0):
-        two = hd.Survey(plain, epsilon, "optimal", n_sampled=2)
+        two = hd.Survey(plain, epsilon, "optimal", sampled=2)
         three = hd.Survey(asked, epsilon, "optimal", weights={"a": 1, "b": 1, "a × b": 4})
         reading = two.questions[0].channel.response.marginal()
         for n in (10_000, 100_000):
@@ -157,7 +157,7 @@ def formulas(rng: np.random.Generator, draws: int = 10_000) -> list[str]:
     chosen = ("uniform, correlated", "real: tumour radius, texture", "real: two pixels of a digit")
     known = pairs_of_numbers(n, rng)
     for epsilon in (1.0, 2.0, 4.0):
-        survey = hd.Survey(plain, epsilon, "optimal", n_sampled=2)
+        survey = hd.Survey(plain, epsilon, "optimal", sampled=2)
         reading = survey.questions[0].channel.response.marginal()
         for name in chosen:
             a, b = known[name]
@@ -212,10 +212,10 @@ def groups(rng: np.random.Generator, draws: int = 1000) -> list[str]:
             for name, (values, group, size) in groups_of(n, rng).items():
                 labels = [str(k) for k in range(size)]
                 schema = hd.Schema([hd.Numeric("x", -1, 1), hd.Categorical("g", labels)])
-                survey = hd.Survey(schema, epsilon, n_sampled=2, categorical="grr")
+                survey = hd.Survey(schema, epsilon, sampled=2, categorical="grr")
                 split = (values > np.median(values)).astype(np.int64)
                 schema = hd.Schema([hd.Categorical("y", ["low", "high"]), hd.Categorical("g", labels)])
-                halves = hd.Survey(schema, epsilon, n_sampled=2, categorical="grr")
+                halves = hd.Survey(schema, epsilon, sampled=2, categorical="grr")
                 means = np.array([values[group == g].mean() for g in range(size)])
                 shares = np.array([[np.mean(split[group == g] == y) for y in (0, 1)] for g in range(size)])
                 counted = np.zeros((2, 2))  # means, shares × covered, told
@@ -247,7 +247,7 @@ def _reported(
     cells = []
     for q, column in enumerate(values):
         channel = survey.questions[q].channel
-        if isinstance(channel, Table) and survey.schema.dimensions[q].reads == "number":
+        if isinstance(channel, Table) and survey.schema.dimensions[q].input_kind == "number":
             cells.append(cells_of(column, channel.response.marginal(), rng))
         else:
             rows = channel.rows
@@ -265,6 +265,6 @@ def _reported(
 
 def _of_heavy(channel: Any) -> Floats:
     """The law of randomised response: a heavy set of one."""
-    size = channel.takes[0].size
+    size = channel.inputs[0].size
     p = channel.weight / 2**32
     return np.asarray(np.full((size, size), (1 - p) / (size - 1)) + np.eye(size) * (p - (1 - p) / (size - 1)))

@@ -220,10 +220,10 @@ def coordinates(d: int, epsilon: float) -> tuple[str, float]:
     for reach in {1.0, min(1.0, 4 / np.sqrt(d))}:
         law = stats.beta((d - 1) / 2, (d - 1) / 2, loc=-1 / reach, scale=2 / reach)
         names = ["optimal_mean", "piecewise"]
-        best = hd.plan(n_users=n, n_dims=d, epsilon=epsilon, prior=law, mechanisms=names).best
+        best = hd.plan(users=n, dims=d, epsilon=epsilon, prior=law, mechanisms=names).best
         beyond = integrate.quad(lambda x, law=law: (x - 1) ** 2 * law.pdf(x), 1.0, 1 / reach)[0]
         words = (
-            f"{best.mechanism}, {best.n_sampled} sent, range ±{reach:.2g}, clips {2 * reach**2 * beyond:.1e}"
+            f"{best.mechanism}, {best.sampled} sent, range ±{reach:.2g}, clips {2 * reach**2 * beyond:.1e}"
         )
         found.append((best.mse * n * reach**2, words))
     least, words = min(found)

@@ -12,7 +12,7 @@ dimensions = [1, 5, 20, 50]
 figure = Figure(figsize=(6.4, 4.0), layout="constrained")
 axes = figure.subplots()
 for tolerance in (0.2, 0.1, 0.05):
-    users = [hd.plan(n_dims=d, epsilon=1.0, tolerance=tolerance).best.n_users for d in dimensions]
+    users = [hd.plan(dims=d, epsilon=1.0, tolerance=tolerance).best.users for d in dimensions]
     axes.plot(dimensions, users, "o-", label=f"all within ±{tolerance:g}")
 axes.set(xscale="log", yscale="log", xlabel="attributes asked", ylabel="users needed, ε = 1, 95 %")
 axes.set_xticks(dimensions, [str(d) for d in dimensions])

@@ -12,7 +12,7 @@ budgets = [0.25, 0.5, 1.0, 2.0, 4.0]
 figure = Figure(figsize=(6.4, 4.0), layout="constrained")
 axes = figure.subplots()
 for users in (10_000, 100_000, 1_000_000):
-    errors = [hd.plan(n_users=users, n_dims=50, epsilon=budget).best.tolerance_joint for budget in budgets]
+    errors = [hd.plan(users=users, dims=50, epsilon=budget).best.tolerance_joint for budget in budgets]
     axes.plot(budgets, errors, "o-", label=f"{users:,} users")
 axes.axhline(1.0, color="grey", ls=":", label="half of the range: nothing is known")
 axes.set(xscale="log", yscale="log", xlabel="ε of a report", ylabel="all 50 means within ±, 95 %")

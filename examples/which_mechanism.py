@@ -9,7 +9,7 @@ import hdr4me as hd
 
 # %% Public data: their ranges may be read off them.
 wine = load_wine(as_frame=True).frame[["alcohol", "hue", "proline", "flavanoids"]]
-found = hd.compare(wine, epsilon=[0.5, 1.0, 2.0, 4.0], n_users=10_000, repeats=6, recalibrate=False, seed=1)
+found = hd.compare(wine, epsilon=[0.5, 1.0, 2.0, 4.0], users=10_000, repeats=6, recalibrate=False, seed=1)
 figure = found.plot()
 
 # %%

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from hdr4me.channels import Channel, Entries, HeavySet, Table
+from hdr4me.channels import Channel, KSubset, Table, UnaryEncoding
 from hdr4me.channels.subset import Subset
 from hdr4me.io.report import pack, unpack
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
@@ -40,14 +40,14 @@ def three() -> Table:
     return Table("three", 0.85, {"value": (-4.0, 0.0, 4.0)}, tuple(rows))
 
 
-def choice(v: int) -> HeavySet:
+def choice(v: int) -> KSubset:
     """Generalised randomised response with q = 1/(2v)."""
-    return HeavySet("choice", 3.0, Subset(v, 1), ONE - (v - 1) * (ONE // (2 * v)))
+    return KSubset("choice", 3.0, Subset(v, 1), ONE - (v - 1) * (ONE // (2 * v)))
 
 
-def bits(v: int = 3) -> Entries:
+def bits(v: int = 3) -> UnaryEncoding:
     """Unary encoding: a present entry is a fair coin, an absent one is reported once in four times."""
-    return Entries("bits", 1.1, v, (-1.0, 3.0), ((3 * ONE // 4, ONE // 4), (ONE // 2, ONE // 2)))
+    return UnaryEncoding("bits", 1.1, v, (-1.0, 3.0), ((3 * ONE // 4, ONE // 4), (ONE // 2, ONE // 2)))
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +56,7 @@ def mixed() -> Survey:
     return make_mixed()
 
 
-def make_mixed(n_sampled: int = 2, name: str = "") -> Survey:
+def make_mixed(sampled: int = 2, name: str = "") -> Survey:
     schema = Schema(
         [
             Numeric("age", 0, 120, default=40),
@@ -66,7 +66,7 @@ def make_mixed(n_sampled: int = 2, name: str = "") -> Survey:
         ]
     )
     questions = [Question((j,), channel) for j, channel in enumerate((three(), coin(), choice(4), bits()))]
-    return Survey.from_questions(schema, epsilon=12.0, n_sampled=n_sampled, questions=questions, name=name)
+    return Survey.from_questions(schema, epsilon=12.0, sampled=sampled, questions=questions, name=name)
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +78,7 @@ def other() -> Survey:
 @pytest.fixture(scope="session")
 def all_sent() -> Survey:
     """Every user answers every question."""
-    return make_mixed(n_sampled=4)
+    return make_mixed(sampled=4)
 
 
 @pytest.fixture(scope="session")
@@ -86,7 +86,7 @@ def even(mixed: Survey) -> Survey:
     """The questions that are answered in one byte: all reports have one size on the wire too."""
     questions = [Question((j,), mixed.questions[j].channel) for j in range(3)]
     return Survey.from_questions(
-        Schema(mixed.schema.dimensions[:3]), epsilon=12.0, n_sampled=2, questions=questions
+        Schema(mixed.schema.dimensions[:3]), epsilon=12.0, sampled=2, questions=questions
     )
 
 
@@ -127,7 +127,7 @@ def simulate() -> Simulate:
 
 def _simulate(survey: Survey, n: int, value_of: Values, rng: np.random.Generator) -> np.ndarray:
     assert survey.byte_wise
-    d, m, size = len(survey.schema), survey.n_sampled, survey.slot_size
+    d, m, size = len(survey.schema), survey.sampled, survey.slot_size
     if m == 1:
         sampled = rng.integers(0, d, (n, 1))
     elif m == d:
@@ -142,7 +142,7 @@ def _simulate(survey: Survey, n: int, value_of: Values, rng: np.random.Generator
     for j, question in enumerate(survey.questions):
         users, slots = np.divmod(order[ends[j] : ends[j + 1]], m)
         channel, values = question.channel, value_of(j, users)
-        if isinstance(channel, Entries):
+        if isinstance(channel, UnaryEncoding):
             values = values[:, None] == np.arange(channel.size)
             reports[users, slots, 2 : 2 + channel.size] = codes(channel, sums[id(channel)], values, rng)
         else:
@@ -186,16 +186,18 @@ def steep_coin(bias: int = 3) -> Table:
     return Table("coin", 2.0, {"value": (-c, c)}, ((big, small), (small, big)))
 
 
-def response(v: int) -> HeavySet:
+def response(v: int) -> KSubset:
     """Generalised randomised response on v categories."""
-    return HeavySet("grr", 3.0, Subset(v, 1), ONE - (v - 1) * (ONE // (v + 3)))
+    return KSubset("grr", 3.0, Subset(v, 1), ONE - (v - 1) * (ONE // (v + 3)))
 
 
-def flipped(v: int) -> Entries:
+def flipped(v: int) -> UnaryEncoding:
     """One code per category: an entry is kept or flipped."""
     small, half = ONE // 4, ONE // 2
     p, q = half / ONE, small / ONE
-    return Entries("bits", 3.0, v, (-q / (p - q), (1 - q) / (p - q)), ((ONE - small, small), (half, half)))
+    return UnaryEncoding(
+        "bits", 3.0, v, (-q / (p - q), (1 - q) / (p - q)), ((ONE - small, small), (half, half))
+    )
 
 
 @pytest.fixture
@@ -204,7 +206,7 @@ def numeric_survey() -> Survey:
     schema = Schema(Numeric(f"x{j}", -j - 1, 2 * j + 3, default=j / 2) for j in range(6))
     shared = steep_coin()
     questions = [Question((j,), shared) for j in range(6)]
-    return Survey.from_questions(schema, epsilon=4.0, n_sampled=2, questions=questions)
+    return Survey.from_questions(schema, epsilon=4.0, sampled=2, questions=questions)
 
 
 @pytest.fixture
@@ -218,7 +220,7 @@ def mixed_survey() -> Survey:
         ]
     )
     questions = [Question((j,), channel) for j, channel in enumerate((steep_coin(), response(3), flipped(4)))]
-    return Survey.from_questions(schema, epsilon=9.0, n_sampled=3, questions=questions)
+    return Survey.from_questions(schema, epsilon=9.0, sampled=3, questions=questions)
 
 
 @pytest.fixture(scope="session")

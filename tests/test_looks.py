@@ -25,7 +25,7 @@ def things(survey: hd.Survey) -> dict[str, object]:
     answer = tally.estimate()
     return {
         "survey": survey,
-        "plan": hd.plan(n_users=10_000, n_dims=20, epsilon=1.0),
+        "plan": hd.plan(users=10_000, dims=20, epsilon=1.0),
         "tally": tally,
         "answer": answer,
         "recalibration": hd.recalibrate(np.linspace(-0.2, 0.2, 50), 0.1),
@@ -34,7 +34,7 @@ def things(survey: hd.Survey) -> dict[str, object]:
         ),
         "channel": survey.channels[0],
         "question": survey.questions[0],
-        "option": hd.plan(n_users=1000, n_dims=2, epsilon=1.0).best,
+        "option": hd.plan(users=1000, dims=2, epsilon=1.0).best,
         "ledger": hd.Ledger("ledger.json", every="week"),
         "explanation": hd.explain(survey),
     }

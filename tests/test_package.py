@@ -54,14 +54,14 @@ def test_a_device_needs_the_wheel_and_nothing_else(built: Path, tmp_path: Path) 
     with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
         wheel.extractall(tmp_path / "site")
     schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("mood", ["low", "good"])])
-    hd.Survey(schema, epsilon=1.0, n_sampled=2).save(tmp_path / "survey.json")
+    hd.Survey(schema, epsilon=1.0, sampled=2).save(tmp_path / "survey.json")
     code = (
         "import hdr4me as hd, sys\n"
         "survey = hd.Survey.load('survey.json')\n"
         "client = hd.Client(survey, hd.Ledger('ledger.json'))\n"
         "report = client.report({'age': 31, 'mood': 'good'})\n"
         "assert len(report.answers) == 2\n"
-        "kept = hd.PermanentClient(survey, hd.Ledger('other.json'))\n"
+        "kept = hd.MemoizedClient(survey, hd.Ledger('other.json'))\n"
         "assert kept.report({'age': 31}) == kept.report({'age': 31})\n"
         "print(hd.__version__)\n"
     )

@@ -48,7 +48,7 @@ def time_growth(rounds: int, folder: Path) -> Suite:
 
 
 def _tasks(n: int, d: int, m: int, folder: Path) -> dict[str, Task]:
-    survey = Survey(Schema(Numeric(f"x{j}", -1, 1) for j in range(d)), epsilon=float(m), n_sampled=m)
+    survey = Survey(Schema(Numeric(f"x{j}", -1, 1) for j in range(d)), epsilon=float(m), sampled=m)
     # One record read again and again: the kernel's own work, not the size of the caches its input falls out of.
     values = np.broadcast_to(np.zeros(d, np.float32), (n, d))
     source, plan = from_matrix(values, survey), plan_of(survey)
@@ -82,7 +82,7 @@ import numpy as np
 engine = Local(2)
 small = np.zeros((1000, len(survey.schema)))
 list(engine.reports(small, survey))
-simulate(mechanism("piecewise", epsilon=1.0), small, seed=1, n_sampled=small.shape[1])
+simulate(mechanism("piecewise", epsilon=1.0), small, seed=1, sampled=small.shape[1])
 before, peak, going = anonymous(), 0.0, True
 def watch():
     global peak
@@ -93,7 +93,7 @@ if what == "perturb": engine.perturb(source, survey, target)
 elif what == "tally": engine.tally([source], survey)
 else:
     data = np.load(source, mmap_mode="r")
-    simulate(mechanism("piecewise", epsilon=1.0), data, seed=1, n_sampled=data.shape[1], threads=2)
+    simulate(mechanism("piecewise", epsilon=1.0), data, seed=1, sampled=data.shape[1], threads=2)
 going = False; thread.join()
 print(peak - before)
 """
@@ -105,7 +105,7 @@ def memory(folder: Path, users: tuple[int, ...]) -> dict[str, dict[int, float]]:
     import pyarrow.parquet as pq
 
     d = 8
-    survey = Survey(Schema(Numeric(f"x{j}", -1, 1) for j in range(d)), epsilon=2.0, n_sampled=2)
+    survey = Survey(Schema(Numeric(f"x{j}", -1, 1) for j in range(d)), epsilon=2.0, sampled=2)
     survey.save(folder / "survey.json")
     found: dict[str, dict[int, float]] = {"perturb": {}, "tally": {}, "simulate": {}}
     for n in users:

@@ -51,10 +51,10 @@ def duckdb(path: str) -> tuple[float, float]:
 
 def duckdb_reports(argument: str) -> tuple[float, float]:
     """Counts from the very file of binary reports: slots cut out of it in SQL. Of six ways tried, the quickest."""
-    n_sampled, _, path = argument.partition(" ")
+    sampled, _, path = argument.partition(" ")
     connection: Any = import_module("duckdb").connect()
     connection.execute("SET threads = 1")
-    slots = ", ".join(f"substr(digits, {6 * s + 1}, 6)" for s in range(int(n_sampled)))
+    slots = ", ".join(f"substr(digits, {6 * s + 1}, 6)" for s in range(int(sampled)))
     reports = f"SELECT hex(report) AS digits FROM read_parquet('{path}')"
     query = f"SELECT slot, count(*) FROM (SELECT unnest([{slots}]) AS slot FROM ({reports})) GROUP BY slot"
     return _timed(lambda: connection.execute(query).fetchall(), 1)

@@ -113,15 +113,15 @@ def laplace_sign(epsilon: float, values: Floats) -> tuple[Floats, Floats]:
     return _laplace(values, noise)
 
 
-def per_user(epsilon: float, values: NDArray[np.floating], n_sampled: int) -> tuple[Floats, Floats]:
+def per_user(epsilon: float, values: NDArray[np.floating], sampled: int) -> tuple[Floats, Floats]:
     """Piecewise, user by user, each sampling m of d dimensions: the natural loop."""
     (a0, b0, _, end, _), (a1, b1, c1, _, _) = law_of("piecewise", epsilon)[1]
     rng = np.random.Generator(np.random.SFC64())
     d = values.shape[1]
     sums, counts = np.zeros(d), np.zeros(d)
     for record in values:
-        dims = rng.choice(d, n_sampled, replace=False) if n_sampled < d else slice(None)
-        u = 1 + rng.random(n_sampled)
+        dims = rng.choice(d, sampled, replace=False) if sampled < d else slice(None)
+        u = 1 + rng.random(sampled)
         sums[dims] += np.where(u < end, a0 + b0 * u, a1 + b1 * u + c1 * record[dims])
         counts[dims] += 1
     return sums, counts

@@ -108,9 +108,9 @@ def simulation(rounds: int, peers: Peers) -> Suite:
     one, two = best.pop("one thread (wall)"), best.pop("two threads (wall)")
     suite.rates = {name: values.size / seconds / 1e6 for name, seconds in best.items()}
     suite.rates["hdr4me piecewise, two threads"] = values.size / two / 1e6
-    few = values[:500]
-    user = interleave({"user": cpu(lambda: rivals.per_user(1.0, few, _D))}, rounds)["user"]
-    suite.rates["NumPy user by user, piecewise"] = few.size / user / 1e6
+    small_sample = values[:500]
+    user = interleave({"user": cpu(lambda: rivals.per_user(1.0, small_sample, _D))}, rounds)["user"]
+    suite.rates["NumPy user by user, piecewise"] = small_sample.size / user / 1e6
     for name in ("opendp", "diffprivlib"):
         suite.rates[f"{name}, Laplace"] = _peer_rate(peers, name, rounds)
     laplace = min(seconds for name, seconds in best.items() if name.startswith("chunked NumPy laplace"))
@@ -124,7 +124,7 @@ def simulation(rounds: int, peers: Peers) -> Suite:
 
 
 def _bound(values: NDArray[np.float64], family: int, law: NDArray[np.float64], threads: int) -> Any:
-    return lambda: accumulate(values, family, law, n_sampled=values.shape[1], seed=1, threads=threads)
+    return lambda: accumulate(values, family, law, sampled=values.shape[1], seed=1, threads=threads)
 
 
 def _stages(values: NDArray[np.float64], family: int, law: NDArray[np.float64]) -> dict[str, Task]:
@@ -147,8 +147,8 @@ def _peer_rate(peers: Peers, name: str, rounds: int) -> float:
     return best[1] / best[0] / 1e6
 
 
-def _numeric_survey(d: int, n_sampled: int, epsilon: float) -> Survey:
-    return Survey(Schema(Numeric(f"x{j}", -1, 1) for j in range(d)), epsilon=epsilon, n_sampled=n_sampled)
+def _numeric_survey(d: int, sampled: int, epsilon: float) -> Survey:
+    return Survey(Schema(Numeric(f"x{j}", -1, 1) for j in range(d)), epsilon=epsilon, sampled=sampled)
 
 
 def exact(rounds: int, peers: Peers) -> Suite:
@@ -207,7 +207,7 @@ def sampled(rounds: int) -> Suite:
     out = np.empty((n, plan.report_size), np.uint8)
     tasks = {
         "hdr4me simulation": cpu(
-            lambda: [accumulate(values, family, law, n_sampled=m, seed=1) for _ in range(9)]
+            lambda: [accumulate(values, family, law, sampled=m, seed=1) for _ in range(9)]
         ),
         "hdr4me secure reports": cpu(lambda: [perturb(source.columns, plan, n, out=out) for _ in range(9)]),
         "NumPy user by user": cpu(lambda: rivals.per_user(1.0, values, m)),

@@ -15,7 +15,7 @@ import numpy as np
 
 from fuzzing.mutate import change_bytes, change_document, flip, to_text
 from fuzzing.reports import SURVEY, Wrong, answers_counted, some_rows
-from hdr4me.channels import Channel, HeavySet
+from hdr4me.channels import Channel, KSubset
 from hdr4me.client import Client, Ledger
 from hdr4me.engines import Local
 from hdr4me.errors import HDR4MEError
@@ -63,7 +63,7 @@ def _prove(survey: Survey) -> None:
     """By exact fractions and nothing of ours: no row tells more than the survey's ε, all answers together."""
     losses = sorted((_channel_loss(question.channel) for question in survey.questions), reverse=True)
     total = Fraction(1)
-    for loss in losses[: survey.n_sampled]:
+    for loss in losses[: survey.sampled]:
         total *= loss
     with localcontext() as context:
         context.prec = 60
@@ -74,7 +74,7 @@ def _prove(survey: Survey) -> None:
 
 def _channel_loss(channel: Channel) -> Fraction:
     """The loss of a channel, from its numbers alone."""
-    if isinstance(channel, HeavySet):
+    if isinstance(channel, KSubset):
         n, k, heavy = channel.family.n_outputs, channel.family.n_heavy, Fraction(channel.weight, 2**32)
         return (heavy / k) / ((1 - heavy) / (n - k))
     return _loss(channel.rows, channel.kind)
@@ -124,7 +124,7 @@ def fuzz_tally(random: Random, folder: Path) -> int:
             continue
         if once and found != whole:
             raise Wrong("one flipped bit of a tally gave another tally")
-        if answers_counted(found) != found.survey.n_sampled * found.n_reports:
+        if answers_counted(found) != found.survey.sampled * found.n_reports:
             raise Wrong("a tally was accepted whose counts do not add up")
         if found.n_reports:
             found.estimate()

@@ -43,7 +43,7 @@ def survey_for_fuzzing() -> Survey:
             Categorical("tool", [str(i) for i in range(30)]),
         ]
     )
-    return Survey(schema, epsilon=2.0, n_sampled=2, mechanism="duchi", categorical="oue")
+    return Survey(schema, epsilon=2.0, sampled=2, mechanism="duchi", categorical="oue")
 
 
 SURVEY = survey_for_fuzzing()
@@ -53,7 +53,7 @@ SIZES = [(len(q.channel.fields), q.channel.fields[0].bound) for q in SURVEY.ques
 
 def some_answers(random: Random) -> list[list[int]]:
     """A report's answers, valid by construction."""
-    dims = sorted(random.sample(range(len(SIZES)), SURVEY.n_sampled))
+    dims = sorted(random.sample(range(len(SIZES)), SURVEY.sampled))
     return [[j, *(random.randrange(SIZES[j][1]) for _ in range(SIZES[j][0]))] for j in dims]
 
 
@@ -95,7 +95,7 @@ def answers_in(line: bytes) -> list[list[int]] | None:
 
     content = line.strip(b" \t\r\n\v\f").removeprefix(b"\xef\xbb\xbf")
     longest = max(n * (1 + len(str(cells))) for n, cells in SIZES)
-    if len(content) > 2 * (256 + SURVEY.n_sampled * (10 + longest)):
+    if len(content) > 2 * (256 + SURVEY.sampled * (10 + longest)):
         return None
     try:
         found = json.loads(content.decode("utf-8"), object_pairs_hook=once)
@@ -111,7 +111,7 @@ def answers_in(line: bytes) -> list[list[int]] | None:
         if not isinstance(answer, list) or not answer or any(type(x) is not int for x in answer):
             return None
     dims = [answer[0] for answer in answers]
-    if len(dims) != SURVEY.n_sampled or dims != sorted(set(dims)) or not set(dims) <= set(range(len(SIZES))):
+    if len(dims) != SURVEY.sampled or dims != sorted(set(dims)) or not set(dims) <= set(range(len(SIZES))):
         return None
     for j, *codes in answers:
         if len(codes) != SIZES[j][0] or not all(0 <= code < SIZES[j][1] for code in codes):
@@ -173,7 +173,7 @@ def _read(path: Path) -> Tally | None:
         tally = Tally(SURVEY).add_file(path)
     except HDR4MEError:
         return None
-    if answers_counted(tally) != SURVEY.n_sampled * tally.n_reports or (tally.counts < 0).any():
+    if answers_counted(tally) != SURVEY.sampled * tally.n_reports or (tally.counts < 0).any():
         raise Wrong("the counts do not add up to the number of reports")
     return tally
 
@@ -243,7 +243,7 @@ def fuzz_tables(random: Random, folder: Path) -> int:
 def _is_valid(row: bytes) -> bool:
     """Whether bytes are a report, by the definition of the format and by nothing of ours."""
     at, dims = 0, []
-    for _ in range(SURVEY.n_sampled):
+    for _ in range(SURVEY.sampled):
         if len(row) < at + 2:
             return False
         j = row[at] + 256 * row[at + 1]

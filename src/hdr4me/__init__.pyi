@@ -8,12 +8,12 @@ from hdr4me.accounting import amplification as amplification
 from hdr4me.accounting import local_epsilon as local_epsilon
 from hdr4me.auditing import audit as audit
 from hdr4me.channels import Channel as Channel
-from hdr4me.channels import Entries as Entries
-from hdr4me.channels import HeavySet as HeavySet
+from hdr4me.channels import KSubset as KSubset
 from hdr4me.channels import Table as Table
+from hdr4me.channels import UnaryEncoding as UnaryEncoding
 from hdr4me.client import Client as Client
 from hdr4me.client import Ledger as Ledger
-from hdr4me.client import PermanentClient as PermanentClient
+from hdr4me.client import MemoizedClient as MemoizedClient
 from hdr4me.comparison import Comparison as Comparison
 from hdr4me.comparison import compare as compare
 from hdr4me.explanation import explain as explain

@@ -49,10 +49,10 @@ class InvalidInput(HDR4MEError, ValueError):
     If one parameter is at fault, `parameters`, `value` and `allowed` say which, so that a caller with other names for
     them (the command line) can repeat the message with its own names.
 
-    >>> error = InvalidInput.of("n_users", 0, "a positive integer")
+    >>> error = InvalidInput.of("users", 0, "a positive integer")
     >>> str(error), error.parameters, error.value
-    ('n_users = 0 is not allowed: a positive integer', ('n_users',), 0)
-    >>> str(error.renamed({"n_users": "--users"}))
+    ('users = 0 is not allowed: a positive integer', ('users',), 0)
+    >>> str(error.renamed({"users": "--users"}))
     '--users 0 is not allowed: a positive integer'
     """
 

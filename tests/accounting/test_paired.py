@@ -22,7 +22,7 @@ AFTER = {"age": 90, "debt": -500, "colour": "blue", "pet": "cat"}
 
 def answers(survey: Survey, record: dict[str, Any], device: int) -> tuple[tuple[int, ...], ...]:
     secret = hashlib.sha256(b"device %d" % device).digest()  # fixed: nothing here depends on luck
-    return decide(survey, secret, record, (), survey.n_sampled)[0]
+    return decide(survey, secret, record, (), survey.sampled)[0]
 
 
 def test_the_difference_of_the_tallies_with_the_error_of_what_changed(all_sent: Survey) -> None:
@@ -61,7 +61,7 @@ def test_only_who_answered_in_both_rounds_counts(mixed: Survey) -> None:
 
 def test_several_categories_and_optional_numbers() -> None:
     schema = Schema([Categorical("town", [str(i) for i in range(9)]), Numeric("pay", 0, 10, optional=True)])
-    survey = Survey(schema, epsilon=2.0, n_sampled=2, categorical="subset")
+    survey = Survey(schema, epsilon=2.0, sampled=2, categorical="subset")
     told = [answers(survey, {"town": "3", "pay": 4}, i) for i in range(20)]
     rows = paired_rounds(survey, told, told)
     assert [row["status"] for row in rows] == ["ok"] * 9 + ["not defined for an optional number"]

@@ -16,10 +16,10 @@ import pytest
 
 import memoized_attacks
 from hdr4me.accounting.repeated import composite, guessed, repeated, second_moment
-from hdr4me.channels import Channel, Entries
+from hdr4me.channels import Channel, UnaryEncoding
 from hdr4me.channels import Table as TableChannel
 from hdr4me.channels.proof import column_loss, entries_loss
-from hdr4me.client import Ledger, PermanentClient
+from hdr4me.client import Ledger, MemoizedClient
 from hdr4me.client.client import decide
 from hdr4me.client.ledger_file import beside
 from hdr4me.errors import InvalidInput
@@ -196,7 +196,7 @@ def survey_of(kind: str, m: int) -> tuple[Survey, list[list[Record]]]:
     for group in {"pairs", "blocks"} & set(options):
         options = {**options, group: [[d.name for d in one] for one in asked]}
     schema = Schema([dimension for one in asked for dimension in one])
-    survey = Survey(schema, epsilon=1.0 * m, n_sampled=m, **options)
+    survey = Survey(schema, epsilon=1.0 * m, sampled=m, **options)
     return survey, [records(name) for name in "xy"[:m]]
 
 
@@ -287,8 +287,8 @@ def joint_ratio(
 
 @pytest.fixture
 def rows_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in (Channel, TableChannel, Entries):
-        monkeypatch.setattr(kind, "repeat", lambda self, x, lasting, fresh: (x,))
+    for kind in (Channel, TableChannel, UnaryEncoding):
+        monkeypatch.setattr(kind, "repeat", lambda self, x, memoized, fresh: (x,))
 
 
 @pytest.mark.parametrize(("m", "reports"), [(1, 3), (1, 4), (2, 3)])
@@ -470,7 +470,7 @@ def test_two_stages_over_every_history(first: Table, second: Table) -> None:
 def test_two_stages_of_entries_over_every_history() -> None:
     """The same for unary encoding: entries are independent, so the largest ratios of the entries multiply."""
     survey, records = survey_of("grr", 1)
-    channel = Survey(Schema([Categorical("x", list("abcd"))]), epsilon=1.0, lasting=3.0).channels[0]
+    channel = Survey(Schema([Categorical("x", list("abcd"))]), epsilon=1.0, memoized_epsilon=3.0).channels[0]
     stages = getattr(channel, "stages", None)
     assert stages is not None
     first, second = [list(row) for row in stages.first], [list(row) for row in stages.second]
@@ -547,7 +547,7 @@ def test_the_reports_of_two_secret_histories_are_identical_once_the_budget_is_sp
         for i, values in enumerate(secrets):
             path = tmp_path / f"{name}-{i}.json"
             beside(path, "secret").write_bytes(bytes(range(32)))
-            client = PermanentClient(survey, Ledger(path, reports_per_survey=2))
+            client = MemoizedClient(survey, Ledger(path, reports_per_survey=2))
             told.add(tuple(client.report({name: value}) for value in (*paid, *values)))
         assert len(told) == 1
 
@@ -584,7 +584,7 @@ def test_the_statement() -> None:
         ((0, 1, 1), "epsilon"),
         ((math.nan, 1, 1), "epsilon"),
         ((True, 1, 1), "epsilon"),
-        ((1.0, 0, 1), "n_sampled"),
+        ((1.0, 0, 1), "sampled"),
         ((1.0, 1, 0), "rounds"),
         ((1.0, 1, 1.5), "rounds"),
     ],

@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 import hdr4me as hd
 from hdr4me.accounting.excess import Law, log_excess, spread
-from hdr4me.accounting.shuffling import Crowd, amplification, closed_form, local_epsilon, product_blanket
+from hdr4me.accounting.shuffling import Shuffled, amplification, closed_form, local_epsilon, product_blanket
 from hdr4me.channels.blanket import (
     Blanket,
     entries_blanket,
@@ -40,7 +40,7 @@ def rows_blanket(mechanism: str) -> Blanket:
 
 
 def delta_of(blanket: Blanket, epsilon: float, n: int) -> float:
-    return math.exp(Crowd(((blanket, 1.0),), 100.0).log_delta(epsilon, n))
+    return math.exp(Shuffled(((blanket, 1.0),), 100.0).log_delta(epsilon, n))
 
 
 # -- published and earlier numbers ---------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_never_below_the_exact_value_of_randomised_response(epsilon: float, know
 def test_below_the_closed_form_wherever_it_holds(epsilon: float, n: int, delta: float) -> None:
     """Randomised response is the worst of all channels, so this is below it for every survey."""
     closed = closed_form(epsilon, n, delta)
-    crowd = Crowd(((response_blanket(math.exp(epsilon)), 1.0),), epsilon)
+    crowd = Shuffled(((response_blanket(math.exp(epsilon)), 1.0),), epsilon)
     found = crowd.epsilon(n, delta)
     assert found <= epsilon
     if closed is not None:
@@ -197,7 +197,7 @@ def test_the_dominating_law_keeps_mass_and_mean() -> None:
 @pytest.mark.parametrize("mechanism", ["piecewise", "optimal", "laplace"])
 def test_the_dominating_law_is_above_every_pair(mechanism: str) -> None:
     table = rows_blanket(mechanism)
-    crowd = Crowd(((table, 1.0),), 2.0)
+    crowd = Shuffled(((table, 1.0),), 2.0)
     every = crowd.log_delta(0.2, 3_000)
     rng = np.random.default_rng(3)
     some = table.pairs[rng.choice(len(table.pairs), 20, replace=False)]
@@ -289,7 +289,7 @@ def test_a_survey_with_every_kind_of_question() -> None:
     )
     found = []
     for m in (1, 2, 3):
-        survey = Survey(schema, epsilon=3.0, mechanism="duchi", n_sampled=m)
+        survey = Survey(schema, epsilon=3.0, mechanism="duchi", sampled=m)
         found.append(amplification(survey, 50_000, 1e-6).epsilon)
     assert all(0.01 < epsilon < 0.2 for epsilon in found)
     assert found == sorted(found, reverse=True)  # answers under ε/m hide better than one under ε
@@ -299,7 +299,7 @@ def test_one_of_two_questions_with_different_tables() -> None:
     """The table of the whole report, all pairs of records: those that agree in one question too."""
     first, second = [[5, 2, 1], [2, 4, 2], [1, 2, 5]], [[7, 1], [3, 5], [1, 7]]
     whole = [[*first[x], *second[y]] for x in range(3) for y in range(3)]
-    crowd = Crowd(((table_blanket(first), 0.5), (table_blanket(second), 0.5)), 9.0)
+    crowd = Shuffled(((table_blanket(first), 0.5), (table_blanket(second), 0.5)), 9.0)
     for epsilon, n in ((0.1, 300), (0.3, 50), (0.02, 5)):
         truth = math.log(delta_of(table_blanket(whole), epsilon, n))
         assert truth - 1e-3 <= crowd.log_delta(epsilon, n) <= truth + 0.3
@@ -311,17 +311,17 @@ def test_questions_drawn_unequally_count_by_their_weight() -> None:
 
     def found(weights: dict[str, int]) -> float:
         survey = Survey(schema, epsilon=3.0, mechanism="duchi", categorical="oue", weights=weights)
-        return Crowd.of(survey).log_delta(0.05, 5_000)
+        return Shuffled.of(survey).log_delta(0.05, 5_000)
 
     number, even, choice = found({"x": 1000, "p": 1}), found({}), found({"x": 1, "p": 1000})
     assert choice < even < number
-    alone = Crowd.of(one_number(3.0, "duchi")).log_delta(0.05, 5_000)
+    alone = Shuffled.of(one_number(3.0, "duchi")).log_delta(0.05, 5_000)
     assert number == pytest.approx(alone, rel=1e-2)
 
 
 def test_too_many_kinds_fall_back_to_randomised_response(monkeypatch: pytest.MonkeyPatch) -> None:
     survey = Survey(
-        Schema([Numeric("x", 0, 1), Numeric("y", 0, 1)]), epsilon=2.0, mechanism="duchi", n_sampled=2
+        Schema([Numeric("x", 0, 1), Numeric("y", 0, 1)]), epsilon=2.0, mechanism="duchi", sampled=2
     )
     close = amplification(survey, 5_000, 1e-6).epsilon
     monkeypatch.setattr("hdr4me.accounting.shuffling.product_blanket", lambda *_: None)
@@ -329,7 +329,7 @@ def test_too_many_kinds_fall_back_to_randomised_response(monkeypatch: pytest.Mon
     assert (
         close
         < loose
-        == pytest.approx(Crowd(((response_blanket(math.exp(2.0)), 1.0),), 2.0).epsilon(5_000, 1e-6))
+        == pytest.approx(Shuffled(((response_blanket(math.exp(2.0)), 1.0),), 2.0).epsilon(5_000, 1e-6))
     )
 
 

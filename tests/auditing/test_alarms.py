@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 import hdr4me as hd
-from hdr4me.accounting.harm import Harm, harm
+from hdr4me.accounting.poisoning import ManipulationBound, manipulation_bounds
 from hdr4me.auditing import watch
 from hdr4me.auditing.alarms import evidence, most_copies
-from hdr4me.channels import Entries
+from hdr4me.channels import UnaryEncoding
 from hdr4me.channels.proof import ONE
 from hdr4me.cli.app import app
 from hdr4me.errors import InvalidInput
@@ -126,7 +126,7 @@ def test_entries_have_a_known_sum() -> None:
     schema = hd.Schema([hd.Categorical("c", [str(i) for i in range(20)])])
     survey = hd.Survey(schema, epsilon=1.0, categorical="oue")
     channel = survey.channels[0]
-    assert isinstance(channel, Entries)
+    assert isinstance(channel, UnaryEncoding)
     p = np.array(channel.weights, np.float64) / ONE
     honest = np.tile(np.rint(R * p[0]), (20, 1))
     honest[4] = np.rint(R * p[1])
@@ -156,7 +156,7 @@ def test_answers_that_all_name_one_question() -> None:
 
 
 def test_copies() -> None:
-    survey = hd.Survey(hd.Schema([hd.Numeric(f"x{i}", 0, 1) for i in range(40)]), epsilon=8.0, n_sampled=8)
+    survey = hd.Survey(hd.Schema([hd.Numeric(f"x{i}", 0, 1) for i in range(40)]), epsilon=8.0, sampled=8)
     tally = Tally(survey)
     tally.n_reports = 1000
     assert not watch(tally, copies=1).alarms or all(a.kind != "copies" for a in watch(tally, copies=1).alarms)
@@ -206,20 +206,20 @@ def test_fakes_move_a_mean_by_what_harm_says(name: str) -> None:
     rows, decode = np.array(channel.rows) / ONE, np.array(channel.decoders["value"])  # type: ignore[attr-defined]
     honest = rows[0] @ decode  # everybody at the lowest level
     moved = 0.98 * honest + 0.02 * decode.max()
-    found = harm(survey)[0]
+    found = manipulation_bounds(survey)[0]
     assert 60 * (moved - honest) == pytest.approx(found.shift(0.02), rel=1e-9)
 
 
 def test_harm_of_aimed_reports_and_of_categories() -> None:
-    assert Harm("a", 2.0, 1.0, 0.1).shift(1.0, aimed=True) == 2.0
-    assert Harm("a", 2.0, 1.0, 0.1).shift(0.0, aimed=True) == 0.0
+    assert ManipulationBound("a", 2.0, 1.0, 0.1).shift(1.0, aimed=True) == 2.0
+    assert ManipulationBound("a", 2.0, 1.0, 0.1).shift(0.0, aimed=True) == 0.0
     share = 0.05 / (0.05 + 0.95 * 0.1)
-    assert Harm("a", 2.0, 1.0, 0.1).shift(0.05, aimed=True) == pytest.approx(2 * share)
+    assert ManipulationBound("a", 2.0, 1.0, 0.1).shift(0.05, aimed=True) == pytest.approx(2 * share)
     survey = hd.Survey(hd.Schema([hd.Categorical("c", list("abcd"))]), epsilon=1.0, categorical="oue")
     channel = survey.channels[0]
     assert channel.response.reach() == pytest.approx(max(max(channel.decode), 1 - min(channel.decode)))  # type: ignore[attr-defined]
     with pytest.raises(InvalidInput, match="share = 2 is not allowed"):
-        Harm("a", 2.0, 1.0, 0.1).shift(2)
+        ManipulationBound("a", 2.0, 1.0, 0.1).shift(2)
 
 
 def test_bad_input_is_told() -> None:
@@ -233,7 +233,7 @@ def test_bad_input_is_told() -> None:
 def test_on_the_command_line(tmp_path: Path) -> None:
     """Reports of the system's randomness; the alarms' level of 1e-7 is the test's false-alarm rate."""
     schema = hd.Schema([hd.Numeric(f"x{i}", 0, 1) for i in range(4)])
-    survey = hd.Survey(schema, epsilon=4.0, n_sampled=4)
+    survey = hd.Survey(schema, epsilon=4.0, sampled=4)
     survey.save(tmp_path / "survey.json")
     client = hd.Client(survey)
     reports = [client.report({"x0": 0.5}) for _ in range(300)]
@@ -255,7 +255,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert loud.exit_code == 1
     document = json.loads(loud.stdout)
     assert document["alarms"]
-    assert document["harm"][0]["dimension"] == "x0"
+    assert document["manipulation_bounds"][0]["dimension"] == "x0"
     with pytest.raises(InvalidInput, match="--reports goes with --tally"):
         run(app, ["audit", str(tmp_path / "survey.json"), "--reports", "x"], catch_exceptions=False)
 

@@ -21,15 +21,15 @@ def test_an_honest_survey_passes(mechanism: str, categorical: str) -> None:
 
     An honest channel is accused only where its bound exceeds the declared budget; the proven one is below it here.
     """
-    survey = Survey(SCHEMA, epsilon=2.0, mechanism=mechanism, n_sampled=2, categorical=categorical)
-    found = audit(survey, n_draws=50_000)
+    survey = Survey(SCHEMA, epsilon=2.0, mechanism=mechanism, sampled=2, categorical=categorical)
+    found = audit(survey, draws=50_000)
     assert found.passed
     assert found.loss <= exp_lower(2.0)
     assert found.epsilon_proven <= 2.0 * (1 + 1e-12)
     for finding in found.findings:
         assert finding.epsilon_attacked <= finding.epsilon_declared
         assert finding.epsilon_proven <= finding.epsilon_declared * (1 + 1e-12)
-    assert sum(finding.n_dims for finding in found.findings) == 3
+    assert sum(finding.dims for finding in found.findings) == 3
 
 
 def test_the_attack_comes_near_the_truth() -> None:
@@ -44,8 +44,8 @@ def test_a_sampler_that_leaks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
     rng = np.random.default_rng(3)
     p = 1 / (1 + math.exp(-2.0))
 
-    def leaky(channel: Channel, x: int, n_draws: int) -> np.ndarray:
-        return np.where(rng.random(n_draws) < p, x, 1 - x)[:, None]
+    def leaky(channel: Channel, x: int, draws: int) -> np.ndarray:
+        return np.where(rng.random(draws) < p, x, 1 - x)[:, None]
 
     monkeypatch.setattr(auditor, "answers_of", leaky)
     assert attack(declared, 100_000) > 1.9

@@ -11,7 +11,7 @@ import pytest
 import attacks
 from hdr4me.auditing import auditor
 from hdr4me.auditing.auditor import ALARM, attack
-from hdr4me.channels import Channel, HeavySet, channel_from_dict
+from hdr4me.channels import Channel, KSubset, channel_from_dict
 from hdr4me.channels.codebook import Codebook
 from hdr4me.errors import HDR4MEError
 from hdr4me.survey import Numeric, Schema, Survey, Vector
@@ -34,7 +34,7 @@ def _tampered(channel: Channel) -> list[dict[str, Any]]:
     """Documents with a little more weight where the channel's loss comes from, or another ε."""
     document = json.loads(json.dumps(channel.to_dict()))
     changed = [{**document, "epsilon": document["epsilon"] * 0.99}]
-    if isinstance(channel, HeavySet):
+    if isinstance(channel, KSubset):
         return [*changed, {**document, "weight": document["weight"] + (1 << 20)}]
     rows = [list(row) for row in document["weights"]]
     low = min(range(len(rows[0])), key=lambda y: rows[0][y] if rows[0][y] else 1 << 40)
@@ -64,7 +64,7 @@ def test_what_is_heavy_for_one_end_of_an_axis_is_light_for_the_other() -> None:
     """So the places of a codebook's order tell the attack as much as codewords; 50 seeds of the channels attacked."""
     for name in ("vector of 10, places", "vector of 100, places"):
         channel = CHANNELS[name]
-        assert isinstance(channel, HeavySet)
+        assert isinstance(channel, KSubset)
         assert isinstance(channel.family, Codebook)
         n = channel.family.codewords
         for seed in range(50):
@@ -79,11 +79,11 @@ def test_an_audit_says_how_many_draws_it_made(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(auditor, "_LEAST_DRAWS", 1000)
     monkeypatch.setattr(auditor, "_MOST_PRODUCTS", 0)
     survey = Survey(Schema([Vector("x", 50)]), epsilon=2.0)
-    found = auditor.audit(survey, n_draws=1_000_000)
+    found = auditor.audit(survey, draws=1_000_000)
     (finding,) = found.findings
-    assert (finding.n_draws, finding.n_asked) == (1_000, 1_000_000)
-    assert f"{finding.n_draws:,} draws of each value instead of 1,000,000" in found.notes[0]
-    assert found.rows()[0][auditor.COLUMNS.index("draws")] == f"{finding.n_draws:,}"
-    short = auditor.audit(Survey(Schema([Numeric("x", 0, 1)]), epsilon=1.0), n_draws=1000)
+    assert (finding.draws, finding.n_asked) == (1_000, 1_000_000)
+    assert f"{finding.draws:,} draws of each value instead of 1,000,000" in found.notes[0]
+    assert found.rows()[0][auditor.COLUMNS.index("draws")] == f"{finding.draws:,}"
+    short = auditor.audit(Survey(Schema([Numeric("x", 0, 1)]), epsilon=1.0), draws=1000)
     assert not short.notes
-    assert short.findings[0].n_draws == 1000
+    assert short.findings[0].draws == 1000

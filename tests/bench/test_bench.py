@@ -35,10 +35,10 @@ def test_rival_laplaces_have_the_right_moments(way: object) -> None:
     assert np.allclose(squares, 8 * len(VALUES) + (VALUES**2).sum(0), rtol=0.15)
 
 
-@pytest.mark.parametrize("n_sampled", [2, 5])
-def test_the_loop_over_users_counts_each(n_sampled: int) -> None:
-    sums, counts = rivals.per_user(1.0, VALUES[:200], n_sampled)
-    assert counts.sum() == 200 * n_sampled
+@pytest.mark.parametrize("sampled", [2, 5])
+def test_the_loop_over_users_counts_each(sampled: int) -> None:
+    sums, counts = rivals.per_user(1.0, VALUES[:200], sampled)
+    assert counts.sum() == 200 * sampled
     assert np.isfinite(sums).all()
 
 

@@ -7,10 +7,10 @@ from math import comb
 
 import pytest
 
-from hdr4me.channels import HeavySet, channel_from_dict
+from hdr4me.channels import KSubset, channel_from_dict
 from hdr4me.channels.agreement import Agreement
 from hdr4me.channels.agreement.design import agreement_channel, block_sizes
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.proof import ONE
 from hdr4me.checks import check_channel
 from hdr4me.errors import FormatError, InvalidInput
@@ -18,8 +18,8 @@ from hdr4me.errors import FormatError, InvalidInput
 SHAPES = [(2, 2), (3, 2), (3, 3), (4, 3), (5, 3), (5, 5)]
 
 
-def channel(epsilon: float, family: Agreement) -> HeavySet:
-    return HeavySet("agreement", epsilon, family, heaviest(epsilon, family))
+def channel(epsilon: float, family: Agreement) -> KSubset:
+    return KSubset("agreement", epsilon, family, heaviest(epsilon, family))
 
 
 @pytest.mark.parametrize(("b", "agreeing"), SHAPES)

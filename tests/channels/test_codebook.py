@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdr4me.channels import HeavySet, channel_from_dict
+from hdr4me.channels import KSubset, channel_from_dict
 from hdr4me.channels.codebook.channel import Codebook, lifted, mix, thresholds, values, word_levels
 from hdr4me.channels.codebook.design import codebook_channel, total_error
 from hdr4me.channels.codebook.response import Scores, value_variance
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.checks import check_channel
 from hdr4me.errors import FormatError, InvalidInput
 
 SMALL = [(1, 4, 2), (2, 4, 1), (2, 6, 3)]
 
 
-def channel(epsilon: float, family: Codebook) -> HeavySet:
-    return HeavySet("codebook", epsilon, family, heaviest(epsilon, family))
+def channel(epsilon: float, family: Codebook) -> KSubset:
+    return KSubset("codebook", epsilon, family, heaviest(epsilon, family))
 
 
 @pytest.mark.parametrize(("d", "k_all", "k"), SMALL)

@@ -13,8 +13,8 @@ import mpmath
 import pytest
 from category_laws import grr
 
-from hdr4me.channels import HeavySet, channel_from_dict
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels import KSubset, channel_from_dict
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.proof import exp_lower
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import FormatError, InvalidInput
@@ -24,9 +24,9 @@ ONE = 1 << 32
 SMALL = [(v, w) for v in range(2, 7) for w in range(1, v)]
 
 
-def channel_of(v: int, w: int, epsilon: float = 1.0) -> HeavySet:
+def channel_of(v: int, w: int, epsilon: float = 1.0) -> KSubset:
     family = Subset(v, w)
-    return HeavySet("subset", epsilon, family, heaviest(epsilon, family))
+    return KSubset("subset", epsilon, family, heaviest(epsilon, family))
 
 
 @pytest.mark.parametrize(("v", "w"), SMALL)

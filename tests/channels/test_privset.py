@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hdr4me.channels import HeavySet, channel_from_dict
+from hdr4me.channels import KSubset, channel_from_dict
 from hdr4me.channels.channel import below
-from hdr4me.channels.heavy_response import below_steps
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.k_subset import heaviest
+from hdr4me.channels.k_subset_response import below_steps
 from hdr4me.channels.privset import PrivSet, rank, unrank
 from hdr4me.channels.privset.channel import selection_channel, total_error
 from hdr4me.checks import check_channel
@@ -24,8 +24,8 @@ from hdr4me.kernels.exact.secure import SecureDraws
 SHAPES = [(4, 2, 2), (5, 1, 2), (5, 2, 1), (6, 3, 2), (4, 4, 3), (3, 1, 3)]
 
 
-def channel(epsilon: float, family: PrivSet) -> HeavySet:
-    return HeavySet("privset", epsilon, family, heaviest(epsilon, family))
+def channel(epsilon: float, family: PrivSet) -> KSubset:
+    return KSubset("privset", epsilon, family, heaviest(epsilon, family))
 
 
 @pytest.mark.parametrize(("n", "s"), [(4, 1), (6, 2), (7, 3), (8, 8)])

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hdr4me.channels import HeavySet, channel_from_dict
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels import KSubset, channel_from_dict
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.projective import MAX_POINTS, Projective, n_points
 from hdr4me.channels.projective.field import MODULI, inverse, is_order, minus, tables, times
 from hdr4me.checks import check_channel
@@ -24,8 +24,8 @@ def space(q: int, t: int) -> Projective:
     return Projective(n_points(q, t), q, t)
 
 
-def channel(epsilon: float, family: Projective) -> HeavySet:
-    return HeavySet("projective", epsilon, family, heaviest(epsilon, family))
+def channel(epsilon: float, family: Projective) -> KSubset:
+    return KSubset("projective", epsilon, family, heaviest(epsilon, family))
 
 
 class Given:

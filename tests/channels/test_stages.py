@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 import hdr4me as hd
-from hdr4me.channels import Entries, Table, channel_from_dict
+from hdr4me.channels import Table, UnaryEncoding, channel_from_dict
 from hdr4me.channels.proof import ONE, column_loss, entries_loss, exp_lower
 from hdr4me.channels.table.channel import STAGE_ONE, Stages, product_rows
 from hdr4me.channels.table.design import staged_category, staged_number
@@ -15,30 +15,30 @@ from hdr4me.errors import FormatError, InvalidInput
 BUDGETS = [(0.1, 0.2), (0.5, 1.0), (1.0, 3.0), (1.0, 8.0), (2.0, 2.5), (4.0, 6.0)]
 
 
-@pytest.mark.parametrize(("epsilon", "lasting"), BUDGETS)
-def test_both_losses_are_within_their_budgets_and_close_to_them(epsilon: float, lasting: float) -> None:
+@pytest.mark.parametrize(("epsilon", "memoized_epsilon"), BUDGETS)
+def test_both_losses_are_within_their_budgets_and_close_to_them(epsilon: float, memoized: float) -> None:
     for channel, loss in (
-        (staged_number(epsilon, lasting), column_loss),
-        (staged_category(epsilon, lasting, 5), entries_loss),
+        (staged_number(epsilon, memoized), column_loss),
+        (staged_category(epsilon, memoized, 5), entries_loss),
     ):
         stages = channel.stages
         assert stages is not None
         assert product_rows(stages.first, stages.second) == channel.weights
         assert exp_lower(epsilon) * Fraction(99, 100) <= channel.loss <= exp_lower(epsilon)
-        most = exp_lower(lasting)
+        most = exp_lower(memoized)
         assert most * Fraction(96, 100) <= loss(stages.first) <= most
 
 
-@pytest.mark.parametrize(("epsilon", "lasting"), BUDGETS)
-def test_one_report_loses_nothing_by_the_second_stage(epsilon: float, lasting: float) -> None:
+@pytest.mark.parametrize(("epsilon", "memoized_epsilon"), BUDGETS)
+def test_one_report_loses_nothing_by_the_second_stage(epsilon: float, memoized: float) -> None:
     from hdr4me.mechanisms import mechanism
 
     alone = mechanism("duchi", epsilon=epsilon).exact().channel()
-    staged = staged_number(epsilon, lasting)
+    staged = staged_number(epsilon, memoized)
     assert isinstance(alone, Table)
     assert staged.decoders["value"][1] == pytest.approx(alone.decoders["value"][1], rel=2e-3)
     e = float(exp_lower(epsilon))
-    assert staged_category(epsilon, lasting, 6).response.marginal().moments([0.0, 1.0]).variance([1.0])[
+    assert staged_category(epsilon, memoized, 6).response.marginal().moments([0.0, 1.0]).variance([1.0])[
         0
     ] == pytest.approx(4 * e / (e - 1) ** 2, rel=3e-3)
 
@@ -104,10 +104,10 @@ def test_a_document_keeps_its_stages_and_wrong_ones_are_refused() -> None:
 
 def test_a_survey_with_lasting_answers() -> None:
     schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("mood", ["low", "fair", "good"])])
-    survey = hd.Survey(schema, epsilon=1.0, n_sampled=2, lasting=3.0)
-    assert [type(channel) for channel in survey.channels] == [Table, Entries]
-    assert survey.lasting_epsilon == 3.0
-    assert hd.Survey(schema, epsilon=1.0, n_sampled=2).lasting_epsilon == 1.0
+    survey = hd.Survey(schema, epsilon=1.0, sampled=2, memoized_epsilon=3.0)
+    assert [type(channel) for channel in survey.channels] == [Table, UnaryEncoding]
+    assert survey.memoized_epsilon == 3.0
+    assert hd.Survey(schema, epsilon=1.0, sampled=2).memoized_epsilon == 1.0
     again = hd.Survey.from_json(survey.to_json())
     assert again == survey
     assert again.channels == survey.channels
@@ -116,12 +116,15 @@ def test_a_survey_with_lasting_answers() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"lasting": 1.0}, "lasting = 1.0 is not allowed: a finite number above epsilon = 1"),
-        ({"lasting": float("inf")}, "lasting = inf is not allowed"),
-        ({"lasting": True}, "lasting = True"),
-        ({"lasting": 2.0, "mechanism": "piecewise"}, "lasting chooses the mechanisms"),
-        ({"lasting": 2.0, "categorical": "grr"}, "lasting chooses the mechanisms"),
-        ({"lasting": 2.0, "pairs": [("a", "b")]}, "a pair or block is answered in one stage only"),
+        (
+            {"memoized_epsilon": 1.0},
+            "memoized_epsilon = 1.0 is not allowed: a finite number above epsilon = 1",
+        ),
+        ({"memoized_epsilon": float("inf")}, "memoized_epsilon = inf is not allowed"),
+        ({"memoized_epsilon": True}, "memoized_epsilon = True"),
+        ({"memoized_epsilon": 2.0, "mechanism": "piecewise"}, "memoized_epsilon chooses the mechanisms"),
+        ({"memoized_epsilon": 2.0, "categorical": "grr"}, "memoized_epsilon chooses the mechanisms"),
+        ({"memoized_epsilon": 2.0, "pairs": [("a", "b")]}, "a pair or block is answered in one stage only"),
     ],
 )
 def test_what_lasting_does_not_go_with(options: dict, words: str) -> None:
@@ -132,4 +135,4 @@ def test_what_lasting_does_not_go_with(options: dict, words: str) -> None:
 
 def test_an_optional_number_has_one_stage_only() -> None:
     with pytest.raises(InvalidInput, match="'a' is answered in one stage only"):
-        hd.Survey(hd.Schema([hd.Numeric("a", 0, 1, optional=True)]), epsilon=1.0, lasting=2.0)
+        hd.Survey(hd.Schema([hd.Numeric("a", 0, 1, optional=True)]), epsilon=1.0, memoized_epsilon=2.0)

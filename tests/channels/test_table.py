@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hdr4me.channels import Table, Take, channel_from_dict
+from hdr4me.channels import Input, Table, channel_from_dict
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.mechanisms.table import Table as Designed
 from hdr4me.survey import Survey
@@ -23,7 +23,7 @@ def optional() -> Table:
     """Two levels or no value, by generalised randomised response: 1/2 for the truth and 1/4 for each of the others."""
     rows = tuple(tuple(2 * QUARTER if x == y else QUARTER for y in range(3)) for x in range(3))
     decoders = {"value": (-4.0, 4.0, 0.0), "present": (2.0, 2.0, -2.0)}
-    return Table("optional", 0.7, decoders, rows, (Take("optional", 3),))
+    return Table("optional", 0.7, decoders, rows, (Input("optional", 3),))
 
 
 def pair() -> Table:
@@ -35,7 +35,7 @@ def pair() -> Table:
         for b in (0, 1)
     )
     decoders = {"value": (-2.0, -2.0, 2.0, 2.0), "value 2": (-2.0, 2.0, -2.0, 2.0)}
-    return Table("pair", 2.2, decoders, rows, (Take("number", 2), Take("number", 2)))
+    return Table("pair", 2.2, decoders, rows, (Input("number", 2), Input("number", 2)))
 
 
 def odd() -> Table:
@@ -50,7 +50,7 @@ def odd() -> Table:
         "present": tuple(np.repeat(solve[:, 1], 2)),
         "value 2": (-2.0, 2.0) * 4,
     }
-    return Table("odd", 3.0, decoders, rows, (Take("optional", 4), Take("number", 2)))
+    return Table("odd", 3.0, decoders, rows, (Input("optional", 4), Input("number", 2)))
 
 
 @pytest.fixture
@@ -131,10 +131,10 @@ def test_the_sampler_follows_the_table(table: Table, exact_law: Callable[..., An
             {"decoders": {"value": (-4.0, 0.0, 4.0), "present": (1.0, 1.0, 1.0)}},
             "has decoders value, present: expected value",
         ),
-        ({"parts": (Take("number", 4),)}, "5 rows for 4 inputs"),
-        ({"parts": (Take("category", 5),)}, "not a number with levels"),
-        ({"parts": (Take("number", 5), Take("number", 1))}, "1 inputs of a number"),
-        ({"parts": (Take("optional", 2),)}, "2 inputs of a optional"),
+        ({"parts": (Input("number", 4),)}, "5 rows for 4 inputs"),
+        ({"parts": (Input("category", 5),)}, "not a number with levels"),
+        ({"parts": (Input("number", 5), Input("number", 1))}, "1 inputs of a number"),
+        ({"parts": (Input("optional", 2),)}, "2 inputs of a optional"),
         ({"weights": ((ONE,),), "parts": ()}, "1 inputs of a number"),
         ({"weights": (), "parts": ()}, "0 inputs of a number"),
         ({"weights": ((ONE,), (ONE,)), "parts": ()}, "2 rows and 1 cells"),
@@ -190,7 +190,7 @@ def test_through_a_document(table: Table) -> None:
     again = channel_from_dict(table.to_dict())
     assert again == table
     assert again.to_dict() == table.to_dict()
-    assert (again.takes, again.fields, again.rows) == (table.takes, table.fields, table.weights)
+    assert (again.inputs, again.fields, again.rows) == (table.inputs, table.fields, table.weights)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_the_whole_path_gives_the_right_answer(run, collected) -> None:
 
 def test_survey_shows_what_it_wrote(run, collected) -> None:
     shown = run("survey", collected.survey, "--json").json
-    assert shown["n_dims"] == 3
+    assert shown["dims"] == 3
     assert shown["epsilon"] == 2.0
     assert {channel["kind"] for channel in shown["channels"]} == {"table", "heavy_set"}
     assert "duchi" in run("survey", collected.survey).out
@@ -38,14 +38,14 @@ def test_survey_shows_what_it_wrote(run, collected) -> None:
 def test_a_survey_from_a_data_file_needs_the_ranges_given(run, plain, collected, tmp_path: Path) -> None:
     assert "without a range: 'age', 'height'" in plain("survey", collected.records)
     some = run("survey", collected.records, "--range", "age=0:120", "--mechanism", "duchi", "--json").json
-    assert some["n_dims"] == 1  # only what a range or categories are given for is asked
+    assert some["dims"] == 1  # only what a range or categories are given for is asked
     out = tmp_path / "survey.json"
     outcome = run(
         "survey", collected.records, "--range", "age=0:120", "--range", "height=100:220",
         "--categories", "smoker=no,yes", "--mechanism", "duchi", "--output", out, "--json",
     )  # fmt: skip
     assert outcome.code == 0
-    assert outcome.json["n_dims"] == 3
+    assert outcome.json["dims"] == 3
     assert out.exists()
 
 

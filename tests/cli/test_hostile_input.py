@@ -127,7 +127,7 @@ def odd_tally(tmp_path: Path) -> Path:
     names = [f"a{ESCAPES}", "[red]b[/red]", "[/]c", "[link=http://x]d"]
     survey = Survey(Schema(Numeric(name, 0, 1) for name in names), mechanism="duchi", name=ESCAPES)
     block = np.zeros((40, survey.report_size), np.uint8)
-    block[:, 0] = np.arange(40) % 4  # n_sampled is 1
+    block[:, 0] = np.arange(40) % 4  # sampled is 1
     Tally(survey).add_block(block).save(tmp_path / "odd.tally")
     return tmp_path / "odd.tally"
 
@@ -147,7 +147,7 @@ def test_a_full_quarantine_is_told(
 ) -> None:
     reports = tmp_path / "r.jsonl"
     survey = Survey.load(collected.survey)
-    good = Report(survey.fingerprint, tuple((j, 0) for j in range(survey.n_sampled))).to_json()
+    good = Report(survey.fingerprint, tuple((j, 0) for j in range(survey.sampled))).to_json()
     reports.write_text(good + "\n" + "x\n" * 1000)
     monkeypatch.setitem(Quarantine.__init__.__kwdefaults__, "limit_bytes", 3000)
     outcome = run("tally", collected.survey, reports, "-o", tmp_path / "t", "--quarantine", tmp_path / "q")

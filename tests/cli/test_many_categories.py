@@ -98,10 +98,10 @@ def test_recalibration_says_what_it_did(run: Run, tmp_path: Path) -> None:
     client = Client(survey)
     Tally(survey).add(client.report(record) for _ in range(120)).save(tmp_path / "x.tally")
     raw, done = (run("estimate", tmp_path / "x.tally", *more) for more in ((), ("--recalibrate", "clip")))
-    few = [line for line in (raw.out + raw.err).splitlines() if "rows have few answers" in line]
-    assert few
+    small_sample = [line for line in (raw.out + raw.err).splitlines() if "rows have few answers" in line]
+    assert small_sample
     text = " ".join((done.out + done.err).split())
-    assert few[0].strip() in text
+    assert small_sample[0].strip() in text
     assert "Shares of selections are cut to [0, 1]" in text
     assert "Coordinates of vectors are re-calibrated together with the means" in text
     rows = run("estimate", tmp_path / "x.tally", "--recalibrate", "clip", "--json").json["rows"]
@@ -114,7 +114,7 @@ def test_recalibration_says_what_it_did(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_survey_says_why(run: Run, tmp_path: Path) -> None:
-    categories = {"few": 4, "some": 100, "many": 4043}
+    categories = {"small_sample": 4, "some": 100, "many": 4043}
     schema = {
         "dimensions": [
             {"name": name, "categories": [str(i) for i in range(v)]} for name, v in categories.items()

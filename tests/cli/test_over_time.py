@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hdr4me.client import Client, Ledger, PermanentClient
+from hdr4me.client import Client, Ledger, MemoizedClient
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -20,7 +20,7 @@ def weeks(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     schema = Schema([Numeric("age", 0, 120), Categorical("pet", ["no", "cat"])])
     paths = []
     for week in range(3):
-        survey = Survey(schema, epsilon=4.0, mechanism="duchi", n_sampled=2, name=f"week {week}")
+        survey = Survey(schema, epsilon=4.0, mechanism="duchi", sampled=2, name=f"week {week}")
         client = Client(survey)
         tally = Tally(survey).add(client.report({"age": 30 + 20 * week, "pet": "no"}) for _ in range(400))
         paths.append(folder / f"week-{week}.tally")
@@ -69,7 +69,7 @@ def test_a_ledger_in_words(run: Any, plain: Any, tmp_path: Path) -> None:
     path = tmp_path / "ledger.json"
     assert "is not there" in plain("ledger", "show", path)
     survey = Survey(Schema([Numeric("x", 0, 1)]), epsilon=2.0, mechanism="duchi")
-    PermanentClient(survey, Ledger(path)).report({"x": 1})
+    MemoizedClient(survey, Ledger(path)).report({"x": 1})
     shown = run("ledger", "show", path, "--every", "week")
     assert shown.code == 0
     assert survey.series[:12] in shown.out
@@ -94,8 +94,8 @@ def test_a_plan_in_a_crowd_and_over_time(run: Any, plain: Any) -> None:
     assert "Conversely, a local ε up to" in shown.out
     assert "30 rounds with fresh answers: up to ε = 120 in total" in shown.out
     assert "Not hidden" in shown.out
-    few = ("plan", "--users", 2_000, "--dims", 1, "--epsilon", 1, "--mechanism", "duchi")
-    document = run(*few, "--shuffled", "--every", "week", "--for", "1y", "--json").json
+    small_sample = ("plan", "--users", 2_000, "--dims", 1, "--epsilon", 1, "--mechanism", "duchi")
+    document = run(*small_sample, "--shuffled", "--every", "week", "--for", "1y", "--json").json
     assert 0.05 < document["shuffled"]["epsilon"] < 0.15
     assert document["shuffled"]["local_epsilon_for_this_central_epsilon"] > 3
     assert document["repeated"]["rounds"] == 53

@@ -45,7 +45,7 @@ def test_analyze_laplace_has_the_right_bound(run: Callable[..., Any]) -> None:
 
 
 def test_analyze_in_words(run: Callable[..., Any]) -> None:
-    few = run(
+    small_sample = run(
         "analyze",
         "--mechanism",
         "duchi",
@@ -58,9 +58,9 @@ def test_analyze_in_words(run: Callable[..., Any]) -> None:
         "--prior",
         "uniform",
     )
-    assert few.code == 0
-    assert "P(within 0.5)" in few.out
-    assert "few reports" in few.err
+    assert small_sample.code == 0
+    assert "P(within 0.5)" in small_sample.out
+    assert "few reports" in small_sample.err
     calibrated = run(
         *(
             "analyze",
@@ -193,7 +193,7 @@ def test_plan_as_json(run: Callable[..., Any]) -> None:
     assert found["reachable"] is True
     errors = [option["mse"] for option in found["options"]]
     assert errors == sorted(errors)
-    assert found["options"][0]["n_sampled"] == 1
+    assert found["options"][0]["sampled"] == 1
     assert found["summary"].startswith("With 150,000 users and ε = 1, each of 750 means will be within ±0.2")
 
 
@@ -225,7 +225,7 @@ def test_not_reachable_is_an_answer(run: Callable[..., Any]) -> None:
     assert document.json["reachable"] is False
     nearest = document.json["nearest"]["options"][0]
     assert nearest["tolerance_joint"] is None  # two answers a dimension: some dimension surely has none
-    assert nearest["few"] is True
+    assert nearest["small_sample"] is True
     assert "the nearest is ±∞" in words.err
 
 
@@ -277,7 +277,7 @@ ONE = ("analyze", "--mechanism", "piecewise", "--epsilon", "1", "--users", "100"
         ),
         (("plan", "--users", "0", "--dims", "5", "--epsilon", "1"), "--users 0 is not allowed"),
         ((*SMALL, "--rank-by", "luck"), "--rank-by 'luck' is not allowed"),
-        ((*SMALL, "--mechanism", "n_users"), "--mechanism 'n_users' is not allowed"),
+        ((*SMALL, "--mechanism", "users"), "--mechanism 'users' is not allowed"),
         ((*SMALL, "--png", "p.txt"), "--png p.txt is not allowed: its name must end in .png, .svg, .pdf"),
         (
             (*SMALL, "--html", "p.svg", "--png", "./p.svg"),

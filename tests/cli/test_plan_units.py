@@ -82,7 +82,7 @@ def test_every_kind_of_question_from_a_schema_to_a_survey(run: Any, tmp_path: Pa
     assert "coordinates of v ±0.2 is kept" in shown.out
     assert "Standard errors of selections, vectors and optional numbers" in shown.out
     assert "coordinate of v" in page.read_text(encoding="utf-8")
-    assert Survey.load(survey).n_sampled == 1
+    assert Survey.load(survey).sampled == 1
     document = run(*asked, "--json").json
     names = [
         "share of 3, at most 2",

@@ -35,7 +35,7 @@ def survey(tmp_path: Path) -> Path:
 
 def test_the_account_is_told(run, people: Path, survey: Path, tmp_path: Path) -> None:
     out = run("perturb", survey, people, "-o", tmp_path / "r.parquet", "--json")
-    assert out.json["account"][1] == {
+    assert out.json["data_quality"][1] == {
         "column": "p2", "read": 40, "missing": 20, "unknown": 0, "low": 0, "high": 0
     }  # fmt: skip
     assert "warning: column 'p2': 20 of 40 values (50 %) are missing and count as 0.5" in out.err
@@ -184,13 +184,13 @@ def test_records_of_other_forms_have_schemas(run, tmp_path: Path) -> None:
     tabs.write_bytes(gzip.compress(b"p1\ttown\tlate\n0.5\tBath\tTrue\n", mtime=0))
     for path in (lines, tabs):
         call = ("survey", path, "--range", "p1=0:1", "--categories", "town=Bath,Ely", "--mechanism", "duchi")
-        assert run(*call, "--json").json["n_dims"] == 2
+        assert run(*call, "--json").json["dims"] == 2
     plainly = tmp_path / "schema"
     plainly.write_text(json.dumps({"dimensions": [{"name": "a", "low": 0, "high": 1}]}))
-    assert run("survey", plainly, "--mechanism", "duchi", "--json").json["n_dims"] == 1
+    assert run("survey", plainly, "--mechanism", "duchi", "--json").json["dims"] == 1
     whole = tmp_path / "r.json"
     whole.write_text(lines.read_text())
-    assert run("survey", whole, "--range", "p1=0:1", "--mechanism", "duchi", "--json").json["n_dims"] == 1
+    assert run("survey", whole, "--range", "p1=0:1", "--mechanism", "duchi", "--json").json["dims"] == 1
 
 
 def test_a_large_budget_is_told(run, people: Path) -> None:

@@ -184,6 +184,6 @@ def test_dimensions_are_sampled_uniformly(mixed: Survey) -> None:
 def test_many_dimensions_need_two_bytes(mixed: Survey) -> None:
     schema = Schema([Numeric(f"x{j}", 0, 1) for j in range(300)])
     questions = [Question((j,), mixed.channels[0]) for j in range(300)]
-    survey = Survey.from_questions(schema, epsilon=300.0, n_sampled=300, questions=questions)
+    survey = Survey.from_questions(schema, epsilon=300.0, sampled=300, questions=questions)
     data = Client(survey).report({}).to_bytes(survey)
     assert data[-3:-1] == (299).to_bytes(2, "little")

@@ -37,7 +37,7 @@ def small(mixed: Survey) -> Survey:
     return Survey.from_questions(
         mixed.schema.__class__([mixed.schema["debt"]]),
         epsilon=1.1,
-        n_sampled=1,
+        sampled=1,
         questions=[Question((0,), mixed.questions[1].channel)],
     )
 

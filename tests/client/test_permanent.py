@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from scipy.stats import chi2
 
-from hdr4me.channels import Entries
-from hdr4me.client import Client, Ledger, PermanentClient
+from hdr4me.channels import UnaryEncoding
+from hdr4me.client import Client, Ledger, MemoizedClient
 from hdr4me.client.client import decide, draw_questions
 from hdr4me.client.ledger_file import beside
 from hdr4me.client.prf import Stream, Use, secret_mark
@@ -106,7 +106,7 @@ def test_reports() -> None:
             stream_by_the_book(bytes.fromhex(vector["secret"]), bytes.fromhex(series), 0, 0, 0, 640)
         )
         chosen: set[int] = set()
-        for j in range(5 - survey.n_sampled, 5):  # Floyd's algorithm
+        for j in range(5 - survey.sampled, 5):  # Floyd's algorithm
             t = below(j + 1)
             chosen.add(j if t in chosen else t)
         assert sorted(chosen) == vector["questions"]
@@ -146,28 +146,28 @@ def test_the_series_of_the_vectors_are_the_surveys_own() -> None:
 
 
 def test_an_unchanged_record_gives_the_identical_report_at_no_cost(mixed: Survey, path: Path) -> None:
-    client = PermanentClient(mixed, Ledger(path))
+    client = MemoizedClient(mixed, Ledger(path))
     record = {"age": 31.4, "debt": -12, "colour": "red", "pet": "dog"}
     first = client.report(record)
     assert fault(first.answers, mixed) is None
     before = path.read_bytes()
     assert {client.report(record) for _ in range(10)} == {first}
-    assert PermanentClient(mixed, Ledger(path)).report(record) == first  # another process, another day
+    assert MemoizedClient(mixed, Ledger(path)).report(record) == first  # another process, another day
     assert path.read_bytes() == before
     assert client.ledger.total == 12
 
 
 def test_a_renamed_survey_gets_the_same_answers(mixed: Survey, other: Survey, path: Path) -> None:
     record = {"age": 31.4, "debt": -12, "colour": "red", "pet": "dog"}
-    first = PermanentClient(mixed, Ledger(path)).report(record)
-    second = PermanentClient(other, Ledger(path)).report(record)
+    first = MemoizedClient(mixed, Ledger(path)).report(record)
+    second = MemoizedClient(other, Ledger(path)).report(record)
     assert second.answers == first.answers
     assert Ledger(path).total == 12
 
 
 def test_each_new_row_costs_its_share(all_sent: Survey, path: Path) -> None:
     """ε/m for each dimension that changes its row; going back is free."""
-    client = PermanentClient(all_sent, Ledger(path, reports_per_survey=3, limit=None))
+    client = MemoizedClient(all_sent, Ledger(path, reports_per_survey=3, limit=None))
     red = {"age": 0, "debt": -1000, "colour": "red", "pet": "cat"}
     blue = {**red, "colour": "blue"}
     first = client.report(red)
@@ -183,7 +183,7 @@ def test_each_new_row_costs_its_share(all_sent: Survey, path: Path) -> None:
 
 
 def test_marks_not_values_are_remembered(all_sent: Survey, path: Path) -> None:
-    PermanentClient(all_sent, Ledger(path)).report({"colour": "red"})
+    MemoizedClient(all_sent, Ledger(path)).report({"colour": "red"})
     document = json.loads(path.read_text())
     assert len(document["rows"][all_sent.series]) == 4
     assert all(len(mark) == 32 for mark in document["rows"][all_sent.series])
@@ -196,7 +196,7 @@ def test_once_the_budget_is_spent_the_last_paid_row_answers_whatever_the_value(p
     """Rows 0 and 10 of eleven are paid for, in this order; nothing is refused, and nothing more is spent."""
     survey = Survey(Schema([Categorical("x", [str(i) for i in range(11)])]), epsilon=1.0, categorical="grr")
     beside(path, "secret").write_bytes(bytes(32))
-    client = PermanentClient(survey, Ledger(path, reports_per_survey=2))
+    client = MemoizedClient(survey, Ledger(path, reports_per_survey=2))
     first, last = client.report({"x": "0"}), client.report({"x": "10"})
     assert first != last
     assert client.ledger.total == 2
@@ -211,7 +211,7 @@ def test_a_renewed_budget_answers_by_value_again(path: Path, monkeypatch: pytest
     beside(path, "secret").write_bytes(secret)
     own = {x: decide(survey, secret, {"x": x}, (), 1)[0] for x in "abc"}
     assert len(set(own.values())) == 3
-    client = PermanentClient(survey, Ledger(path, every="week", limit=None))
+    client = MemoizedClient(survey, Ledger(path, every="week", limit=None))
     for week, (values, shown) in enumerate(
         [("abca", "aaaa"), ("bac", "bbb"), ("abac", "abac"), ("ab", "ab")]
     ):
@@ -223,7 +223,7 @@ def test_the_order_of_payment_is_kept(path: Path) -> None:
     """The file keeps the marks in the order in which their rows were paid for, also after reading it again."""
     survey = Survey(Schema([Categorical("x", list("abcdefgh"))]), epsilon=1.0, categorical="grr")
     for value in "hbfacgde":
-        PermanentClient(survey, Ledger(path, reports_per_survey=8)).report({"x": value})
+        MemoizedClient(survey, Ledger(path, reports_per_survey=8)).report({"x": value})
     secret = beside(path, "secret").read_bytes()
     marks = [
         Stream(secret, survey.series, Use.MARK, 0, "abcdefgh".index(x)).take(16).hex() for x in "hbfacgde"
@@ -234,7 +234,7 @@ def test_the_order_of_payment_is_kept(path: Path) -> None:
 
 
 def test_the_first_report_is_paid_whole_or_refused_whatever_the_record(all_sent: Survey, path: Path) -> None:
-    client = PermanentClient(all_sent, Ledger(path, limit=11.9))
+    client = MemoizedClient(all_sent, Ledger(path, limit=11.9))
     for record in ({}, {"age": 3}, {"colour": "red"}):
         with pytest.raises(BudgetExceeded):
             client.report(record)
@@ -242,13 +242,13 @@ def test_the_first_report_is_paid_whole_or_refused_whatever_the_record(all_sent:
 
 
 def test_fresh_and_permanent_answers_share_one_budget(mixed: Survey, path: Path) -> None:
-    PermanentClient(mixed, Ledger(path)).report({})
+    MemoizedClient(mixed, Ledger(path)).report({})
     with pytest.raises(BudgetExceeded):
         Client(mixed, Ledger(path)).report({})
 
 
 def test_a_secret_that_is_gone_or_another_is_noticed(mixed: Survey, path: Path) -> None:
-    client, secret = PermanentClient(mixed, Ledger(path)), beside(path, "secret")
+    client, secret = MemoizedClient(mixed, Ledger(path)), beside(path, "secret")
     client.report({})
     kept = secret.read_bytes()
     for content in (b"", bytes(32), kept[:-1], kept + b"x"):
@@ -264,7 +264,7 @@ def test_a_secret_that_is_gone_or_another_is_noticed(mixed: Survey, path: Path) 
 
 def test_a_secret_left_by_a_process_that_was_killed_is_used(mixed: Survey, path: Path) -> None:
     beside(path, "secret").write_bytes(bytes(range(32)))
-    PermanentClient(mixed, Ledger(path)).report({})
+    MemoizedClient(mixed, Ledger(path)).report({})
     assert json.loads(path.read_text())["secret"] == secret_mark(bytes(range(32)))
 
 
@@ -276,17 +276,17 @@ def test_nothing_is_released_if_the_ledger_cannot_be_written(
 
     monkeypatch.setattr("hdr4me.client.ledger_file.write_text", full)
     with pytest.raises(OSError, match="No space"):
-        PermanentClient(mixed, Ledger(path)).report({})
+        MemoizedClient(mixed, Ledger(path)).report({})
     assert Ledger(path).total == 0
 
 
 def test_bad_input(mixed: Survey, path: Path) -> None:
     with pytest.raises(InvalidInput, match="survey = "):
-        PermanentClient("survey", Ledger(path))  # type: ignore[arg-type]
+        MemoizedClient("survey", Ledger(path))  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="ledger = "):
-        PermanentClient(mixed, None)  # type: ignore[arg-type]
+        MemoizedClient(mixed, None)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="not be a list"):
-        PermanentClient(mixed, Ledger(path)).report([])  # type: ignore[arg-type]
+        MemoizedClient(mixed, Ledger(path)).report([])  # type: ignore[arg-type]
 
 
 # -- the law over secrets --------------------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ def test_over_secrets_every_question_is_drawn_as_often(mixed: Survey) -> None:
 
 
 def test_a_change_of_category_moves_every_entry(all_sent: Survey) -> None:
-    """Entries have a word for each row: those of the categories left and entered do not stand out.
+    """UnaryEncoding have a word for each row: those of the categories left and entered do not stand out.
 
     Between "none" and "cat", the third entry (absent before and after) changes as often as two fresh draws differ,
     2·¾·¼ = ⅜; 2,000 fixed secrets, six standard errors (seeded: no luck).
@@ -352,11 +352,11 @@ def test_pairs_of_numbers(path: Path) -> None:
     schema = Schema([Numeric("x", 0, 1), Numeric("y", 0, 1)])
     survey = Survey(schema, epsilon=2.0, pairs=[("x", "y")])
     channel = survey.questions[0].channel
-    client = PermanentClient(survey, Ledger(path, reports_per_survey=2))
+    client = MemoizedClient(survey, Ledger(path, reports_per_survey=2))
     client.report({"x": 0, "y": 0})
     last = client.report({"x": 1, "y": 1})
     assert {client.report({"x": x, "y": x}) for x in (0, 0.1, 0.9, 1)} == {last}
-    assert channel.n_inputs == channel.takes[0].size * channel.takes[1].size
+    assert channel.n_inputs == channel.inputs[0].size * channel.inputs[1].size
 
 
 def test_numbers_between_levels_keep_their_side(path: Path) -> None:
@@ -374,8 +374,8 @@ def test_numbers_between_levels_keep_their_side(path: Path) -> None:
 def test_a_second_stage_is_fresh_and_a_row_costs_the_lasting_budget(tmp_path: Path) -> None:
     """64 reports of 20 entries: the chance that a fair second stage repeats all is below 1e-200."""
     schema = Schema([Categorical("city", [f"c{i}" for i in range(20)]), Numeric("age", 0, 120)])
-    survey = Survey(schema, epsilon=1.0, n_sampled=2, lasting=3.0)
-    client = PermanentClient(survey, Ledger(tmp_path / "ledger.json", reports_per_survey=2))
+    survey = Survey(schema, epsilon=1.0, sampled=2, memoized_epsilon=3.0)
+    client = MemoizedClient(survey, Ledger(tmp_path / "ledger.json", reports_per_survey=2))
     record = {"city": "c3", "age": 120}
     reports = [client.report(record) for _ in range(64)]
     assert len(set(reports)) > 1
@@ -395,9 +395,9 @@ def test_the_first_stage_is_remembered() -> None:
         def below(self, n: int) -> int:
             raise AssertionError("no such draw")
 
-    survey = Survey(Schema([Categorical("city", ["a", "b", "c"])]), epsilon=1.0, lasting=3.0)
+    survey = Survey(Schema([Categorical("city", ["a", "b", "c"])]), epsilon=1.0, memoized_epsilon=3.0)
     channel = survey.channels[0]
-    assert isinstance(channel, Entries)
+    assert isinstance(channel, UnaryEncoding)
     stages = channel.stages
     assert stages is not None
     secret = bytes(range(32))
@@ -429,7 +429,7 @@ def test_vectors_of_two_stages() -> None:
             bytes.fromhex(vector["secret"]),
             vector["record"],
             (),
-            survey.n_sampled,
+            survey.sampled,
             fresh,
         )
         assert ([list(a) for a in answers], list(new)) == (vector["answers"], vector["new"])

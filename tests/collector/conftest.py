@@ -83,4 +83,4 @@ def store(where: Any, opened: Callable[[Any], Any]) -> Any:
 def small_survey() -> Survey:
     """Two dimensions, one is answered: reports of three bytes."""
     schema = Schema([Numeric("age", 0, 120), Categorical("pet", ["none", "cat"])])
-    return Survey(schema, epsilon=2.0, mechanism="duchi", n_sampled=1)
+    return Survey(schema, epsilon=2.0, mechanism="duchi", sampled=1)

@@ -30,9 +30,9 @@ ARROW, LINES, ONE = "application/vnd.apache.arrow.stream", "application/x-ndjson
 PATH = "/v1/rounds/1/reports"
 
 
-def made_survey(name: str = "", n_sampled: int = 1) -> Survey:
+def made_survey(name: str = "", sampled: int = 1) -> Survey:
     schema = Schema([Numeric("age", 0, 120), Categorical("smoker", ["no", "yes", "never"])])
-    return Survey(schema, epsilon=2.0, mechanism="duchi", n_sampled=n_sampled, name=name)
+    return Survey(schema, epsilon=2.0, mechanism="duchi", sampled=sampled, name=name)
 
 
 SURVEY = made_survey()
@@ -101,7 +101,7 @@ def test_a_report_in_other_words_is_the_same_report() -> None:
     assert arrival.payload == report.to_bytes(SURVEY)
 
 
-@pytest.mark.parametrize("survey", [SURVEY, made_survey(n_sampled=2)], ids=["one answer", "two answers"])
+@pytest.mark.parametrize("survey", [SURVEY, made_survey(sampled=2)], ids=["one answer", "two answers"])
 def test_lines_with_bad_ones_among_them(survey: Survey) -> None:
     twin = secrets.token_hex(16)
     lines = [
@@ -572,7 +572,7 @@ def test_status_export_and_quarantine() -> None:
         assert (status["stored"], status["shown_at"], status["min_reports"]) == (40, 40, 5)
         assert [n for _, n in status["by_source"]] == [10, 30]
         assert status["plan"]["half_width"] > 0
-        assert {"harm", "alarms", "quarantines", "rejected", "by_hour"} <= set(status)
+        assert {"manipulation_bounds", "alarms", "quarantines", "rejected", "by_hour"} <= set(status)
         answer = await service.call("POST", "/v1/rounds/1/quarantine", b'{"source": 1}', admin)
         assert answer.status == 200
         path = "/v1/rounds/1/estimate?without=quarantine"

@@ -210,7 +210,7 @@ def test_serve_send_and_the_same_bits(
         send = ["send", survey, str(tmp_path / "records.parquet"), "--to", url]
         assert main([*send, "--spool", str(tmp_path / "spool"), "--json"]) == 0
         first = json.loads(capsys.readouterr().out)
-        assert (first["stored"], first["duplicates"], len(first["account"])) == (n, 0, 2)
+        assert (first["stored"], first["duplicates"], len(first["data_quality"])) == (n, 0, 2)
         assert (
             main(
                 [

@@ -45,12 +45,12 @@ def test_texts_and_unknown_categories_are_cleaned_and_counted(tmp_path: Path) ->
     document = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
     schema = hd.Schema([AGE, PLANET])
     survey = hd.Survey(schema, epsilon=1.0, mechanism="duchi")
-    assert document["account"] == Local().account(tmp_path / "d.csv", survey).rows()
-    assert document["account"] == [
+    assert document["data_quality"] == Local().data_quality(tmp_path / "d.csv", survey).rows()
+    assert document["data_quality"] == [
         {"column": "age", "read": 20, "missing": 1, "unknown": 1, "low": 1, "high": 1},
         {"column": "planet", "read": 20, "missing": 1, "unknown": 1, "low": 0, "high": 0},
     ]
-    assert document["n_users"] == 20
+    assert document["users"] == 20
 
 
 def test_cleaned_values_are_those_that_a_client_sends() -> None:
@@ -72,9 +72,9 @@ def test_a_text_far_down_a_file_is_no_damage(tmp_path: Path) -> None:
     """Arrow takes a column's type from its first megabyte."""
     rows = ["age,planet", *["50,earth"] * 150_000, "abc,mars"]
     _files(tmp_path, [AGE, PLANET], rows)
-    table, account = cleaned(tmp_path / "d.csv", hd.Schema([AGE, PLANET]))
+    table, quality = cleaned(tmp_path / "d.csv", hd.Schema([AGE, PLANET]))
     assert table.num_rows == 150_001
-    assert account.rows()[0]["unknown"] == 1
+    assert quality.rows()[0]["unknown"] == 1
     assert table.column("age")[-1].as_py() == 40
 
 
@@ -116,12 +116,12 @@ class Quarter(Dimension):
 
     kind = "quarter"
     categories = ("north", "east", "south", "west")
-    reads = "category"
+    input_kind = "category"
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def place(self, value: Any, size: int) -> int:
+    def encode(self, value: Any, size: int) -> int:
         return (self.categories.index(value) if value in self.categories else 3) << 16
 
     def quality(self, value: Any) -> str:
@@ -137,9 +137,9 @@ class Quarter(Dimension):
 
 def test_kinds_from_outside_are_compared() -> None:
     homes = ["north", "east", None, "moon"] * 10
-    table, account = cleaned(pa.table({"home": homes}), hd.Schema([Quarter("home")]))
+    table, quality = cleaned(pa.table({"home": homes}), hd.Schema([Quarter("home")]))
     assert table.column("home").to_pylist() == ["north", "east", "west", "west"] * 10
-    assert account.rows() == [
+    assert quality.rows() == [
         {"column": "home", "read": 40, "missing": 10, "unknown": 10, "low": 0, "high": 0}
     ]
     found = compare(pa.table({"home": homes}), schema=hd.Schema([Quarter("home")]), **QUICK)
@@ -151,12 +151,12 @@ def test_missing_vectors_stay_missing_where_they_are_optional() -> None:
     rows = [[3.0, 4.0], None, [float("nan")] * 2, [1.0], [1.0, float("nan")], [6.0, 8.0]]
     schema = hd.Schema([hd.Vector("v", 2, norm=5.0, optional=True)])
     for column in (rows, ["|".join(map(str, row)) if row else "" for row in rows]):
-        table, account = cleaned(pa.table({"v": column}), schema)
+        table, quality = cleaned(pa.table({"v": column}), schema)
         found = table.column("v").to_pylist()
         assert [row is None for row in found] == [False, True, True, True, False, False]
         assert found[4] == pytest.approx([1.0, 0.0], abs=1e-6)
         assert found[5] == pytest.approx([3.0, 4.0], abs=1e-6)
-        assert account.rows()[0]["missing"] == 2
+        assert quality.rows()[0]["missing"] == 2
         assert truth_of(schema, table, "share").tolist() == [0.5]
         assert truth_of(schema, table, "mean") == pytest.approx([7 / 15, 8 / 15], abs=1e-6)
     nobody, _ = cleaned(pa.table({"v": pa.array([None] * 3, pa.list_(pa.float64()))}), schema)
@@ -167,7 +167,7 @@ def test_lists_and_gaps_are_those_that_a_client_sends() -> None:
     chosen = [["a", "b", "c"], ["nope"], None, [], ["c", "a"]]
     points = [[3.0, 4.0], [0.1, None], None, [1.0], [0.0, -0.5]]
     pays = [3.0, None, 12.0, float("nan"), -1.0]
-    table, account = cleaned(pa.table({"langs": chosen, "where": points, "pay": pays}), hd.Schema(OTHERS))
+    table, quality = cleaned(pa.table({"langs": chosen, "where": points, "pay": pays}), hd.Schema(OTHERS))
     assert table.column("langs").to_pylist() == [
         [LANGS.categories[k] for k in LANGS.clean(x)] for x in chosen
     ]
@@ -175,7 +175,7 @@ def test_lists_and_gaps_are_those_that_a_client_sends() -> None:
         np.array([WHERE.clean(x) for x in points]), abs=1e-6
     )
     assert table.column("pay").to_pylist() == [3.0, None, 9.0, None, 0.0]
-    assert account.rows()[1]["missing"] == 1
+    assert quality.rows()[1]["missing"] == 1
     assert truth_of(hd.Schema([PAY]), table, "share").tolist() == [3 / 5]
     assert truth_of(hd.Schema([PAY]), table, "mean") == pytest.approx([(-1 / 3 + 1 - 1) / 3])
     assert truth_of(hd.Schema([LANGS]), table, "chosen") == pytest.approx([2 / 5, 1 / 5, 1 / 5])

@@ -29,8 +29,8 @@ def wine() -> pd.DataFrame:
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("n_sampled", [1, 4])
-def test_what_is_foretold_comes_true_on_real_data(wine: pd.DataFrame, n_sampled: int) -> None:
+@pytest.mark.parametrize("sampled", [1, 4])
+def test_what_is_foretold_comes_true_on_real_data(wine: pd.DataFrame, sampled: int) -> None:
     """Each mean over 60 collections is within 4.5 standard errors: a right prediction fails in 0.1 % of seeds."""
     columns = ["alcohol", "malic_acid", "ash", "target", "hue", "proline"]
     options = {
@@ -38,13 +38,11 @@ def test_what_is_foretold_comes_true_on_real_data(wine: pd.DataFrame, n_sampled:
         "columns": columns,
         "recalibrate": False,
     }
-    found = compare(
-        wine, epsilon=[1.0, 4.0], n_users=1000, repeats=60, n_sampled=n_sampled, seed=3, **options
-    )
+    found = compare(wine, epsilon=[1.0, 4.0], users=1000, repeats=60, sampled=sampled, seed=3, **options)
     assert {row.kind for row in found.rows} == {"numbers", "categories"}
     for row in found.rows:
-        assert row.foretold is not None
-        assert abs(row.simulated - row.foretold) < 4.5 * row.simulated_se, row
+        assert row.predicted is not None
+        assert abs(row.simulated - row.predicted) < 4.5 * row.simulated_se, row
         assert row.coverage > 0.9
         assert row.recalibrated is None
 
@@ -56,21 +54,21 @@ def test_everybody_answers_everything() -> None:
         pa.table({"x": values}), epsilon=8.0, mechanisms=["optimal"], repeats=60, seed=1, recalibrate=False
     )
     row = found.rows[0]
-    assert row.foretold is not None
-    assert abs(row.simulated - row.foretold) < 4.5 * row.simulated_se
-    assert row.foretold < 0.75 * (row.foretold + values.var() / 2000)
+    assert row.predicted is not None
+    assert abs(row.simulated - row.predicted) < 4.5 * row.simulated_se
+    assert row.predicted < 0.75 * (row.predicted + values.var() / 2000)
 
 
 def test_other_statistics_and_what_cannot_tell_them() -> None:
     frame = load_breast_cancer(as_frame=True).frame[["mean radius", "mean texture"]]
     found = compare(
-        frame, epsilon=2.0, n_users=3000, repeats=2, statistic="median", mechanisms=["duchi", "piecewise"]
+        frame, epsilon=2.0, users=3000, repeats=2, statistic="median", mechanisms=["duchi", "piecewise"]
     )
     assert [row.mechanism for row in found.rows] == ["piecewise"]
-    assert found.rows[0].foretold is None
+    assert found.rows[0].predicted is None
     assert found.notes == ("duchi is left out: its reports do not tell the median",)
     variance = compare(
-        frame, epsilon=2.0, n_users=3000, repeats=2, statistic="variance", mechanisms=["piecewise"]
+        frame, epsilon=2.0, users=3000, repeats=2, statistic="variance", mechanisms=["piecewise"]
     )
     assert variance.rows[0].simulated < 0.1
 
@@ -132,7 +130,7 @@ def test_a_schema_may_be_given() -> None:
         ({"mechanisms": ["magic"]}, "mechanisms = 'magic' is not allowed"),
         ({"mechanisms": ["grr"]}, "nothing could be compared: .*no mechanism for numbers is among grr"),
         ({"repeats": 0}, "repeats = 0 is not allowed"),
-        ({"n_users": 3}, "n_users = 3 is not allowed"),
+        ({"users": 3}, "users = 3 is not allowed"),
         ({"columns": ["z"]}, "columns = 'z' is not allowed: one of x"),
         ({"statistic": "median", "mechanisms": ["duchi"]}, "nothing could be compared: duchi is left out"),
     ],
@@ -216,8 +214,8 @@ def test_files_are_read_as_perturb_reads_them(tmp_path: Path) -> None:
     options = {"epsilon": 1.0, "repeats": 1, "mechanisms": ["duchi", "grr"], "recalibrate": False}
     known = hd.Schema([hd.Numeric("x", 0, 1), hd.Categorical("town", ["Bonn", "Köln"])])
     for schema in (None, known):
-        expected = [(row.kind, row.foretold) for row in compare(table, schema=schema, **options).rows]
+        expected = [(row.kind, row.predicted) for row in compare(table, schema=schema, **options).rows]
         for name in ("a.csv.gz", "b.csv", "c.arrow", "d"):
             found = compare(tmp_path / name, schema=schema, **options)
-            assert [(row.kind, pytest.approx(row.foretold, rel=1e-12)) for row in found.rows] == expected
-            assert found.account.n_records == 60
+            assert [(row.kind, pytest.approx(row.predicted, rel=1e-12)) for row in found.rows] == expected
+            assert found.data_quality.n_records == 60

@@ -81,22 +81,22 @@ def _numbers() -> tuple[pa.Table, hd.Schema]:
         (_numbers, ["optimal", "pair", "agreement"]),
     ],
 )
-@pytest.mark.parametrize("n_sampled", [1, 2])
-def test_what_is_foretold_comes_true_on_real_data(made: Any, mechanisms: list[str], n_sampled: int) -> None:
+@pytest.mark.parametrize("sampled", [1, 2])
+def test_what_is_foretold_comes_true_on_real_data(made: Any, mechanisms: list[str], sampled: int) -> None:
     """The mean over 60 collections is within 4.5 standard errors of 2 to 6 rows: a right prediction fails in 0.1 %.
 
     Of 60 intervals or more 85 % hold the truth: fewer than that happen in 0.3 % of seeds if each does with 95 %.
     """
     table, schema = made()
-    n_users = 1500 if "codebook" in mechanisms else 3000  # vectors take longer
-    options: dict[str, Any] = {"n_users": n_users, "repeats": 60, "seed": 4, "recalibrate": False}
+    users = 1500 if "codebook" in mechanisms else 3000  # vectors take longer
+    options: dict[str, Any] = {"users": users, "repeats": 60, "seed": 4, "recalibrate": False}
     found = compare(
-        table, schema=schema, epsilon=[1.0, 4.0], mechanisms=mechanisms, n_sampled=n_sampled, **options
+        table, schema=schema, epsilon=[1.0, 4.0], mechanisms=mechanisms, sampled=sampled, **options
     )
     assert {row.mechanism for row in found.rows} == set(mechanisms)
     for row in found.rows:
-        assert row.foretold is not None
-        assert abs(row.simulated - row.foretold) < 4.5 * row.simulated_se, row
+        assert row.predicted is not None
+        assert abs(row.simulated - row.predicted) < 4.5 * row.simulated_se, row
         assert row.coverage > 0.85
 
 
@@ -114,10 +114,10 @@ def test_the_share_and_the_mean_of_those_who_have_one() -> None:
     # everybody answers: the error of the mean is that of (value − 0·present)/share, four times the value's
     found = predicted(hd.Survey(schema, epsilon=2.0), table, "mean")
     assert found is not None
-    assert rows[0].foretold == pytest.approx(float(found.variance))
+    assert rows[0].predicted == pytest.approx(float(found.variance))
     for row in rows:
-        assert row.foretold is not None
-        assert abs(row.simulated - row.foretold) < 4.5 * row.simulated_se
+        assert row.predicted is not None
+        assert abs(row.simulated - row.predicted) < 4.5 * row.simulated_se
 
 
 def _everything() -> tuple[pa.Table, hd.Schema]:
@@ -159,7 +159,7 @@ def test_every_kind_is_compared_and_says_its_scale(tmp_path: Path) -> None:
         ("categories", "frequency", "shares of users"),
         ("selections", "chosen", "shares of users"),
     }
-    assert all(row.recalibrated is not None and row.foretold is not None for row in found.rows)
+    assert all(row.recalibrated is not None and row.predicted is not None for row in found.rows)
     assert len(found.plot().axes) == 8
     for title in ("The mean of vectors", "The share of optional numbers", "The share chosen of selections"):
         assert title in found.html()
@@ -257,5 +257,5 @@ def test_a_vector_that_nobody_has() -> None:
     table = pa.table({"v": pa.array([None] * 3000, pa.list_(pa.float64()))})
     found = compare(table, schema=schema, epsilon=4.0, repeats=2, seed=1)
     assert [row.statistic for row in found.rows] == ["share"]
-    assert found.rows[0].foretold is not None
+    assert found.rows[0].predicted is not None
     assert "100 % of the answers are left out" in found.notes[0]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from hdr4me.channels import HeavySet, Table
+from hdr4me.channels import KSubset, Table
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import FingerprintMismatch
 from hdr4me.io import write_reports
@@ -36,10 +36,10 @@ def survey() -> Survey:
     """Three numbers and one category, two sent by each user, by coins at ratio 3."""
     coin = ((3 * HALF // 2, HALF // 2), (HALF // 2, 3 * HALF // 2))
     number = Table("coin", 1.1, {"value": (-2.0, 2.0)}, coin)
-    category = HeavySet("grr", 1.1, Subset(2, 1), coin[0][0])
+    category = KSubset("grr", 1.1, Subset(2, 1), coin[0][0])
     schema = Schema([*(Numeric(f"x{j}", 0, 1) for j in range(3)), Categorical("c", ["a", "b"])])
     questions = [Question((j,), category if j == 3 else number) for j in range(4)]
-    return Survey.from_questions(schema, epsilon=2.2, n_sampled=2, questions=questions)
+    return Survey.from_questions(schema, epsilon=2.2, sampled=2, questions=questions)
 
 
 def records(n: int) -> pa.Table:
@@ -51,7 +51,7 @@ def test_records_become_reports_become_counts(engine: Any, survey: Survey, tmp_p
     n = 20_000
     pq.write_table(records(n), tmp_path / "records.parquet", row_group_size=3_000)
     engine.perturb(
-        tmp_path / "records.parquet", survey, tmp_path / "reports.parquet", on_account=lambda account: None
+        tmp_path / "records.parquet", survey, tmp_path / "reports.parquet", on_quality=lambda quality: None
     )
     tally = engine.tally([tmp_path / "reports.parquet"], survey)
     assert (tally.n_reports, tally.rejected) == (n, {})
@@ -67,7 +67,7 @@ def test_records_become_reports_become_counts(engine: Any, survey: Survey, tmp_p
 
 def test_any_split_into_files_gives_the_same_tally(engine: Any, survey: Survey, tmp_path: Path) -> None:
     n = 3_000
-    engine.perturb(records(n), survey, tmp_path / "all.parquet", on_account=lambda account: None)
+    engine.perturb(records(n), survey, tmp_path / "all.parquet", on_quality=lambda quality: None)
     column = pq.read_table(tmp_path / "all.parquet")["report"]
     rows = np.array([list(row) for row in column.to_pylist()], np.uint8)
     parts = []
@@ -99,9 +99,9 @@ def test_nothing_gives_the_identity(engine: Any, survey: Survey) -> None:
 
 def test_another_surveys_reports_are_refused(engine: Any, survey: Survey, tmp_path: Path) -> None:
     other = Survey.from_questions(
-        survey.schema, epsilon=survey.epsilon, n_sampled=2, questions=survey.questions, name="another"
+        survey.schema, epsilon=survey.epsilon, sampled=2, questions=survey.questions, name="another"
     )
-    engine.perturb(records(10), other, tmp_path / "other.parquet", on_account=lambda account: None)
+    engine.perturb(records(10), other, tmp_path / "other.parquet", on_quality=lambda quality: None)
     with pytest.raises(FingerprintMismatch) as caught:
         engine.tally([tmp_path / "other.parquet"], survey)
     assert survey.fingerprint in str(caught.value)

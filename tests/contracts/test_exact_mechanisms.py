@@ -67,8 +67,8 @@ def value_table(request: pytest.FixtureRequest) -> Table:
 
 @pytest.fixture(params=CATEGORIES, ids=_name)
 def category_table(request: pytest.FixtureRequest) -> Any:
-    n_categories, epsilon = request.param
-    return grr(epsilon, n_categories)
+    category_count, epsilon = request.param
+    return grr(epsilon, category_count)
 
 
 @pytest.fixture(params=ENTRIES, ids=_name)

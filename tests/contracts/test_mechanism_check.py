@@ -18,7 +18,7 @@ from hdr4me.mechanisms.registry import built_in
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize("name", built_in())
 def test_every_law_passes(name: str, epsilon: float) -> None:
-    check_mechanism(hd.mechanism(name, epsilon=epsilon), n_draws=20_000)
+    check_mechanism(hd.mechanism(name, epsilon=epsilon), draws=20_000)
 
 
 class SevenEverywhere(Piecewise):

@@ -14,7 +14,7 @@ from hdr4me.pages.html import page, paragraph, table
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Demo, list[str]]:
     folder, said = tmp_path_factory.mktemp("demo"), list[str]()
-    return folder, run_demo(folder, n_users=20_000, epsilon=2.0, seed=2, say=said.append), said
+    return folder, run_demo(folder, users=20_000, epsilon=2.0, seed=2, say=said.append), said
 
 
 def test_it_leaves_every_file(demo: tuple[Path, Demo, list[str]]) -> None:

@@ -18,7 +18,7 @@ from hdr4me.channels.agreement import Agreement
 from hdr4me.channels.agreement.design import agreement_channel
 from hdr4me.channels.agreement.response import AgreementResponse, _side_by_side
 from hdr4me.channels.response import Records, Response
-from hdr4me.client import PermanentClient
+from hdr4me.client import MemoizedClient
 from hdr4me.engines import Local
 from hdr4me.engines.general import placing
 from hdr4me.errors import InvalidInput
@@ -315,7 +315,7 @@ def test_what_a_block_is_refused_for(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no dimension is called"):
         hd.Survey(schema, epsilon=4.0, blocks=[["a", "z"]])
     with pytest.raises(InvalidInput, match="permanent"):
-        PermanentClient(survey_of(20, 4.0), hd.Ledger(tmp_path / "ledger.json"))
+        MemoizedClient(survey_of(20, 4.0), hd.Ledger(tmp_path / "ledger.json"))
     with pytest.raises(InvalidInput, match="carry the mean"):
         hd.ask(hd.Tally(survey_of(3, 4.0)), "quantile", "x0", q=0.5)
 

@@ -12,13 +12,13 @@ from scipy import stats
 
 import hdr4me as hd
 from hdr4me.auditing import audit
-from hdr4me.channels import HeavySet
+from hdr4me.channels import KSubset
 from hdr4me.channels.agreement.design import agreement_channel
 from hdr4me.channels.codebook.channel import Codebook, values, word_levels
 from hdr4me.channels.codebook.design import codebook_channel, total_error
 from hdr4me.channels.codebook.response import CodebookResponse, word_values
-from hdr4me.channels.heavy_set import heaviest
-from hdr4me.client import PermanentClient
+from hdr4me.channels.k_subset import heaviest
+from hdr4me.client import MemoizedClient
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.channels import axis_ranks, choose
@@ -29,7 +29,7 @@ def small(length: int = 3, epsilon: float = 4.0, codewords: int = 32, **more) ->
     schema = hd.Schema([hd.Vector("v", length, **more)])
     channel = codebook_channel(epsilon, length, codewords)
     return hd.Survey.from_questions(
-        schema, epsilon=epsilon, n_sampled=1, questions=[hd.Question((0,), channel)]
+        schema, epsilon=epsilon, sampled=1, questions=[hd.Question((0,), channel)]
     )
 
 
@@ -83,7 +83,7 @@ def test_the_counting_kernel_is_the_channel() -> None:
 def test_the_sampler_has_the_law() -> None:
     """With two seeds all outputs are counted: chi-squared over all of them, false alarm 1e-9."""
     family = Codebook(2, 8, 2, seed_bits=1)
-    channel = HeavySet("codebook", 3.0, family, heaviest(3.0, family))
+    channel = KSubset("codebook", 3.0, family, heaviest(3.0, family))
     vector = [0.6, -0.64]
     x = family.number(vector)
     n = 20_000
@@ -151,7 +151,7 @@ def test_a_sampler_that_leaks_is_caught(monkeypatch) -> None:
     honest = CodebookResponse.sample
 
     def leaky(self, inputs, draws):
-        loud = HeavySet("codebook", 8.0, self.channel.family, heaviest(8.0, self.channel.family))
+        loud = KSubset("codebook", 8.0, self.channel.family, heaviest(8.0, self.channel.family))
         return honest(CodebookResponse(loud), inputs, draws)
 
     monkeypatch.setattr(CodebookResponse, "sample", leaky)
@@ -172,7 +172,7 @@ def test_vectors_besideword_values() -> None:
 
 def test_permanent_answers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="permanent"):
-        PermanentClient(small(2), hd.Ledger(tmp_path / "ledger.json"))
+        MemoizedClient(small(2), hd.Ledger(tmp_path / "ledger.json"))
 
 
 # -- simulation: seeded, so that nothing is left to luck ---------------------------------------------------------------
@@ -211,8 +211,8 @@ def test_what_simulate_refuses() -> None:
         hd.simulate(block, np.zeros((3, 5)), seed=1)
     with pytest.raises(InvalidInput, match="domain"):
         hd.simulate(block, np.full((3, 4), 1.5), seed=1)
-    with pytest.raises(InvalidInput, match="n_sampled"):
-        hd.simulate(block, np.zeros((3, 4)), seed=1, n_sampled=2)
+    with pytest.raises(InvalidInput, match="sampled"):
+        hd.simulate(block, np.zeros((3, 4)), seed=1, sampled=2)
     with pytest.raises(InvalidInput, match="ball"):
         hd.simulate(codebook_channel(4.0, 4), np.ones((3, 4)), seed=1)
 
@@ -235,7 +235,7 @@ def test_the_engine_has_the_simulated_law() -> None:
 
 def test_what_an_executor_does() -> None:
     """The functions that Spark calls, without a cluster: records to reports, reports to a partial tally."""
-    from hdr4me.engines.spark_perturb import account_batches, account_from, report_batches
+    from hdr4me.engines.spark_perturb import quality_batches, quality_from, report_batches
     from hdr4me.engines.spark_tally import count_batches, from_vector
 
     names = ["a", "b", "c"]
@@ -252,5 +252,5 @@ def test_what_an_executor_does() -> None:
     tally = from_vector(vector, survey)
     assert (tally.n_reports, tally.rejected) == (200, {})
     assert tally.n_answers(0) + tally.n_answers(1) == 200
-    told = [row for batch in account_batches(iter(batches), survey) for row in batch.to_pylist()]
-    assert account_from(told, survey).counts[0].tolist() == [200, 50, 50, 0, 50]
+    told = [row for batch in quality_batches(iter(batches), survey) for row in batch.to_pylist()]
+    assert quality_from(told, survey).counts[0].tolist() == [200, 50, 50, 0, 50]

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hdr4me.channels import Channel, Entries, HeavySet, SystemDraws, Table, Take
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels import Channel, Input, KSubset, SystemDraws, Table, UnaryEncoding
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.response import Response
 from hdr4me.channels.subset import Subset
 from hdr4me.client import Client
@@ -27,15 +27,15 @@ SIGMAS = 7
 """A share further than this from the truth is a failure: false alarm 3e-12 for each, and some 2000 are looked at."""
 
 
-def subset(v: int, w: int) -> HeavySet:
-    return HeavySet("subset", 1.0, Subset(v, w), heaviest(1.0, Subset(v, w)))
+def subset(v: int, w: int) -> KSubset:
+    return KSubset("subset", 1.0, Subset(v, w), heaviest(1.0, Subset(v, w)))
 
 
 def optional() -> Table:
     """Two levels or no value: 1/2 for the truth, 1/4 for each of the others."""
     rows = tuple(tuple(ONE // 2 if x == y else ONE // 4 for y in range(3)) for x in range(3))
     decoders = {"value": (-4.0, 4.0, 0.0), "present": (2.0, 2.0, -2.0)}
-    return Table("optional", 0.7, decoders, rows, (Take("optional", 3),))
+    return Table("optional", 0.7, decoders, rows, (Input("optional", 3),))
 
 
 def pair() -> Table:
@@ -44,7 +44,7 @@ def pair() -> Table:
     both = [(a, b) for a in (0, 1) for b in (0, 1)]
     rows = tuple(tuple(coin[a][y] * coin[b][z] * (ONE // 16) for y, z in both) for a, b in both)
     decoders = {"value": (-2.0, -2.0, 2.0, 2.0), "value 2": (-2.0, 2.0, -2.0, 2.0)}
-    return Table("pair", 2.2, decoders, rows, (Take("number", 2), Take("number", 2)))
+    return Table("pair", 2.2, decoders, rows, (Input("number", 2), Input("number", 2)))
 
 
 SCHEMA = Schema(
@@ -92,10 +92,10 @@ def channels(mixed: Survey) -> list[tuple[tuple[int, ...], Channel]]:
 
 
 def survey_of(
-    channels: Sequence[tuple[tuple[int, ...], Channel]], n_sampled: int, weights: Sequence[int]
+    channels: Sequence[tuple[tuple[int, ...], Channel]], sampled: int, weights: Sequence[int]
 ) -> Survey:
     questions = [Question(*parts, weight) for parts, weight in zip(channels, weights, strict=True)]
-    return Survey.from_questions(SCHEMA, epsilon=14.0, n_sampled=n_sampled, questions=questions)
+    return Survey.from_questions(SCHEMA, epsilon=14.0, sampled=sampled, questions=questions)
 
 
 @pytest.fixture(params=["one of six", "by weight", "three of six", "all"])
@@ -113,10 +113,10 @@ def survey(request: pytest.FixtureRequest, channels: Any) -> Survey:
 
 def counter_law(channel: Channel, inputs: Mapping[int, float]) -> list[float]:
     """P(a report adds to each counter), from the channel's own fractions."""
-    if isinstance(channel, HeavySet):
+    if isinstance(channel, KSubset):
         p, q = channel.shares
         return [p if c in inputs else q for c in range(channel.n_counters)]
-    if isinstance(channel, Entries):
+    if isinstance(channel, UnaryEncoding):
         return [w / ONE for k in range(channel.size) for w in channel.weights[k in inputs]]
     return [
         float(sum(Fraction(share) * channel.probability(x, (y,)) for x, share in inputs.items()))
@@ -177,9 +177,9 @@ def test_users_are_not_mixed_up(channels: Any) -> None:
     """At a budget where hardly anything is randomised every report answers its own user's record."""
     family = Subset(200, 2)
     schema = Schema([Categorical(name, range(200)) for name in "abc"])
-    certain = HeavySet("subset", 30.0, family, ONE - 1)
+    certain = KSubset("subset", 30.0, family, ONE - 1)
     survey = Survey.from_questions(
-        schema, epsilon=60.0, n_sampled=2, questions=[Question((j,), certain) for j in range(3)]
+        schema, epsilon=60.0, sampled=2, questions=[Question((j,), certain) for j in range(3)]
     )
     values = np.random.default_rng(2).integers(0, 200, (3000, 3))
     columns = {name: values[:, j] for j, name in enumerate("abc")}

@@ -42,7 +42,7 @@ def test_a_plain_matrix_takes_the_quick_way(numeric_survey: Survey, monkeypatch:
     everything = Survey.from_questions(
         Schema(Numeric(f"x{j}", -1, 1) for j in range(20)),
         epsilon=40.0,
-        n_sampled=20,
+        sampled=20,
         questions=[Question((j,), numeric_survey.channels[0]) for j in range(20)],
     )
     monkeypatch.setattr("hdr4me.engines.general.perturb_source", None)
@@ -143,7 +143,7 @@ def test_a_wide_dimension_is_sampled_as_often_as_the_others(monkeypatch: pytest.
     monkeypatch.setattr("hdr4me.kernels.exact.perturb.BLOCK", 400)
     wide = Categorical("c", [str(k) for k in range(200)])
     schema = Schema([*(Numeric(f"x{j}", 0, 1) for j in range(4)), wide])
-    survey = Survey(schema, epsilon=1.0, n_sampled=1, mechanism="duchi", categorical="oue")
+    survey = Survey(schema, epsilon=1.0, sampled=1, mechanism="duchi", categorical="oue")
     n = 40_000
     reports = np.concatenate(list(Local(1).reports(np.zeros((n, 5)), survey)))
     assert abs((reports[:, 0] == 4).sum() - n / 5) < 6 * np.sqrt(n * 0.2 * 0.8)

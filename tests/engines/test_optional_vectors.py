@@ -14,11 +14,11 @@ from scipy import stats
 import hdr4me as hd
 from hdr4me.auditing import audit
 from hdr4me.auditing.auditor import bound
-from hdr4me.channels import HeavySet, SystemDraws
+from hdr4me.channels import KSubset, SystemDraws
 from hdr4me.channels.codebook import Codebook
 from hdr4me.channels.codebook.design import codebook_channel
-from hdr4me.channels.heavy_set import heaviest
-from hdr4me.client import PermanentClient
+from hdr4me.channels.k_subset import heaviest
+from hdr4me.client import MemoizedClient
 from hdr4me.client.client import answer as answer_of
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
@@ -27,10 +27,10 @@ from hdr4me.survey.canonical import fingerprint
 NAN = float("nan")
 
 
-def survey_of(channel: HeavySet, length: int, norm: float = 1.0) -> hd.Survey:
+def survey_of(channel: KSubset, length: int, norm: float = 1.0) -> hd.Survey:
     schema = hd.Schema([hd.Vector("v", length, norm, optional=True)])
     question = hd.Question((0,), channel)
-    return hd.Survey.from_questions(schema, epsilon=channel.epsilon, n_sampled=1, questions=[question])
+    return hd.Survey.from_questions(schema, epsilon=channel.epsilon, sampled=1, questions=[question])
 
 
 def small(length: int = 3, epsilon: float = 4.0, codewords: int = 32, norm: float = 1.0) -> hd.Survey:
@@ -69,9 +69,9 @@ def test_the_same_draws_whether_there_is_a_vector_or_not() -> None:
 def test_client_and_engine_have_the_law(value) -> None:
     """With two seeds all outputs are counted: chi-squared over all of them, false alarm 1e-9 for each."""
     family = Codebook(3, 8, 2, seed_bits=1)
-    survey = survey_of(HeavySet("codebook", 3.0, family, heaviest(3.0, family)), 2)
+    survey = survey_of(KSubset("codebook", 3.0, family, heaviest(3.0, family)), 2)
     channel = survey.channels[0]
-    x = survey.schema["v"].place(value, family.takes[0].size) >> 16
+    x = survey.schema["v"].encode(value, family.inputs[0].size) >> 16
     law = np.array([float(channel.probability(x, y)) for y in channel.outputs()])
     n = 4000
     draws = SystemDraws()
@@ -186,10 +186,10 @@ def test_whether_there_is_a_vector_is_kept_to_the_budget() -> None:
     """The telling outputs are those that are heavy for no vector and not for this one; false alarm 1e-6."""
     survey = small(1, epsilon=2.0, codewords=8)
     channel = survey.channels[0]
-    assert isinstance(channel, HeavySet)
+    assert isinstance(channel, KSubset)
     n, hits = 8000, []
-    size = channel.takes[0].size
-    none, some = (survey.schema["v"].place(value, size) >> 16 for value in (None, [1.0]))
+    size = channel.inputs[0].size
+    none, some = (survey.schema["v"].encode(value, size) >> 16 for value in (None, [1.0]))
     for value in (None, [1.0]):
         table = pa.table({"v": pa.array([value] * n, pa.list_(pa.float64()))})
         outputs = np.concatenate(
@@ -206,24 +206,24 @@ def test_the_account_calls_missing_an_answer() -> None:
     survey = small(2)
     rows = [[0.1, 0.2]] * 50 + [None] * 20 + [[NAN, NAN]] * 10 + [[1.0]] * 10 + [[3.0, NAN]] * 10
     table = pa.table({"v": pa.array(rows, pa.list_(pa.float64()))})
-    account = Local().account(table, survey)
-    assert account.rows() == [
+    quality = Local().data_quality(table, survey)
+    assert quality.rows() == [
         {"column": "v", "read": 100, "missing": 30, "unknown": 20, "low": 0, "high": 10}
     ]
-    assert [note.partition(")")[2] for note in account.notes()] == [
+    assert [note.partition(")")[2] for note in quality.notes()] == [
         " are not 2 numbers and count as no vector if the length is wrong; otherwise each coordinate that is not a "
         "number counts as 0",
         " are longer than 1 and are scaled to that norm",
     ]
-    assert not Local().account(table.slice(50, 30), survey).unusable()  # all missing
-    assert Local().account(table.slice(80, 10), survey).unusable()  # none of the right length
+    assert not Local().data_quality(table.slice(50, 30), survey).unusable()  # all missing
+    assert Local().data_quality(table.slice(80, 10), survey).unusable()  # none of the right length
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
     survey = small(2)
     with pytest.raises(InvalidInput, match=r"permanent answers .* not for vectors"):
-        PermanentClient(survey, hd.Ledger(tmp_path / "ledger.json"))
-    with pytest.raises(InvalidInput, match="lasting is for numbers and categories"):
-        hd.Survey(survey.schema, epsilon=1.0, lasting=4.0)
+        MemoizedClient(survey, hd.Ledger(tmp_path / "ledger.json"))
+    with pytest.raises(InvalidInput, match="memoized_epsilon is for numbers and categories"):
+        hd.Survey(survey.schema, epsilon=1.0, memoized_epsilon=4.0)
     with pytest.raises(InvalidInput, match="numbers only; 'v' is a vector"):
         hd.Survey(hd.Schema([*survey.schema, hd.Numeric("x", 0, 1)]), epsilon=1.0, pairs=[("v", "x")])

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from hdr4me.channels import HeavySet
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels import KSubset
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.oracles import projective, space_oracle
 from hdr4me.channels.projective import Projective, n_points
 from hdr4me.channels.projective.response import ProjectiveResponse
@@ -67,7 +67,7 @@ def test_the_kernel_is_the_plain_formula(epsilon: float, v: int) -> None:
 def test_the_kernel_in_fields_of_every_kind(q: int, t: int) -> None:
     """Powers of two and of odd primes, and a prime beyond the table of inverses."""
     family = Projective(n_points(q, t), q, t)
-    channel = HeavySet("projective", 1.0, family, heaviest(1.0, family))
+    channel = KSubset("projective", 1.0, family, heaviest(1.0, family))
     inputs = np.random.default_rng(q).integers(0, family.size, 500)
     draws = Seeded(3)
     outputs = channel.response.sample(inputs, draws)  # type: ignore[arg-type]
@@ -78,7 +78,7 @@ def test_the_kernel_in_fields_of_every_kind(q: int, t: int) -> None:
 @pytest.mark.parametrize(("q", "t"), [(2, 4), (3, 3), (4, 3), (7, 2), (8, 2), (9, 3)])
 def test_which_points_are_heavy(q: int, t: int) -> None:
     family = Projective(n_points(q, t), q, t)
-    response = ProjectiveResponse(HeavySet("projective", 1.0, family, heaviest(1.0, family)))
+    response = ProjectiveResponse(KSubset("projective", 1.0, family, heaviest(1.0, family)))
     outputs = np.arange(family.n_outputs)[:, None]
     for x in range(family.size):
         heavy = response.heavy(x, outputs)
@@ -126,8 +126,8 @@ def test_the_error_before_rounding_is_the_channel_s() -> None:
         family = channel.family
         assert isinstance(family, Projective)
         absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
-        foretold = space_oracle(epsilon, v, family.order, family.length).total
-        assert (v - 1) * absent + present == pytest.approx(foretold, rel=1e-6)
+        predicted = space_oracle(epsilon, v, family.order, family.length).total
+        assert (v - 1) * absent + present == pytest.approx(predicted, rel=1e-6)
 
 
 def test_from_records_to_an_answer() -> None:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hdr4me.engines import Local, Spark, spark
-from hdr4me.io import Account, write_reports
+from hdr4me.io import DataQuality, write_reports
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Selection, Survey, Vector, category_file
 
 pytestmark = pytest.mark.spark
@@ -73,7 +73,7 @@ def together() -> Survey:
         size = len(survey.schema)
         questions.append(Question(tuple(range(at, at + size)), survey.questions[0].channel))
         at += size
-    return Survey.from_questions(Schema(dimensions), epsilon=8.0, n_sampled=1, questions=questions)
+    return Survey.from_questions(Schema(dimensions), epsilon=8.0, sampled=1, questions=questions)
 
 
 def test_the_same_counts_from_the_same_reports(engine: Spark, tmp_path: Path) -> None:
@@ -103,9 +103,9 @@ def test_reports_made_on_spark_answer_the_survey(
     survey = together()
     source = tmp_path / "records.parquet"
     pq.write_table(RECORDS, source)
-    accounts: list[Account] = []
-    frame = engine.perturb(engine.session.read.parquet(str(source)), survey, on_account=accounts.append)
-    assert accounts[0].rows() == Local(threads=1).account(RECORDS, survey).rows()
+    accounts: list[DataQuality] = []
+    frame = engine.perturb(engine.session.read.parquet(str(source)), survey, on_quality=accounts.append)
+    assert accounts[0].rows() == Local(threads=1).data_quality(RECORDS, survey).rows()
     counted = {row["column"]: row for row in accounts[0].rows()}
     assert counted["x"]["unknown"] == 60
     assert counted["spoken"] == {

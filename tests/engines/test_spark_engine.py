@@ -18,7 +18,7 @@ from hdr4me.channels import Table
 from hdr4me.engines import Local, Spark, spark, spark_tally
 from hdr4me.engines.spark_session import report_schema
 from hdr4me.errors import FingerprintMismatch, FormatError, HDR4MEError, InvalidInput
-from hdr4me.io import Account, Reason, Report, read_reports, write_reports
+from hdr4me.io import DataQuality, Reason, Report, read_reports, write_reports
 from hdr4me.io.arrow import schema_of
 from hdr4me.io.blocks import to_wire
 from hdr4me.io.lines import longest_line
@@ -33,13 +33,13 @@ def engine(spark_session: Any) -> Spark:
     return spark(spark_session)
 
 
-def survey_of(mixed: Survey, kind: str, n_sampled: int) -> Survey:
+def survey_of(mixed: Survey, kind: str, sampled: int) -> Survey:
     """The mixed survey's numbers alone, its categories alone, or all of it."""
     chosen = {"numeric": (0, 1), "categorical": (2, 3), "mixed": (0, 1, 2, 3)}[kind]
     return Survey.from_questions(
         Schema(mixed.schema.dimensions[j] for j in chosen),
         epsilon=12.0,
-        n_sampled=n_sampled or len(chosen),
+        sampled=sampled or len(chosen),
         questions=[Question((i,), mixed.questions[j].channel) for i, j in enumerate(chosen)],
     )
 
@@ -60,7 +60,7 @@ def write_some_bad(path: Path, survey: Survey, simulate: Callable[..., np.ndarra
     pq.write_table(pa.table({"report": column}, schema=schema), path, row_group_size=n // 5)
 
 
-@pytest.mark.parametrize("n_sampled", [1, 0], ids=["m=1", "m=d"])
+@pytest.mark.parametrize("sampled", [1, 0], ids=["m=1", "m=d"])
 @pytest.mark.parametrize("kind", ["numeric", "categorical", "mixed"])
 def test_equal_to_the_last_bit(
     engine: Spark,
@@ -68,9 +68,9 @@ def test_equal_to_the_last_bit(
     simulate: Callable[..., np.ndarray],
     tmp_path: Path,
     kind: str,
-    n_sampled: int,
+    sampled: int,
 ) -> None:
-    survey = survey_of(mixed, kind, n_sampled)
+    survey = survey_of(mixed, kind, sampled)
     path = tmp_path / "r.parquet"
     write_some_bad(path, survey, simulate)
     expected = Local(threads=1).tally([path], survey)
@@ -136,7 +136,7 @@ def test_each_user_is_randomised_once(engine: Spark, tmp_path: Path) -> None:
     high, low = (1 << 31) + (1 << 24), (1 << 31) - (1 << 24)
     fair = Table("coin", 0.1, {"value": (-128.0, 128.0)}, ((high, low), (low, high)))
     survey = Survey.from_questions(
-        Schema([Numeric("x", -1, 1)]), epsilon=0.1, n_sampled=1, questions=[Question((0,), fair)]
+        Schema([Numeric("x", -1, 1)]), epsilon=0.1, sampled=1, questions=[Question((0,), fair)]
     )
     frame = engine.session.range(2000).selectExpr("cast(0 as double) as x", "id")
     reports = engine.perturb(frame, survey)
@@ -152,7 +152,7 @@ def test_each_user_is_randomised_once(engine: Spark, tmp_path: Path) -> None:
     assert engine.tally(again, survey) == engine.tally(reports, survey)
 
 
-def quiet(account: Account) -> None:
+def quiet(quality: DataQuality) -> None:
     """Odd values are meant here."""
 
 
@@ -160,7 +160,7 @@ def test_records_from_csv_and_json_lines(engine: Spark, mixed: Survey, tmp_path:
     (tmp_path / "r.csv").write_text("pet,age,colour,debt,extra\n" + "cat,31,red,-7,x\n?,?,?,?,?\n" * 50)
     (tmp_path / "r.jsonl").write_text('{"pet": "cat", "age": 31, "colour": "red", "debt": -7.5}\n' * 100)
     for name in ("r.csv", "r.jsonl"):
-        assert engine.perturb(tmp_path / name, mixed, tmp_path / f"{name}.reports", on_account=quiet) == 100
+        assert engine.perturb(tmp_path / name, mixed, tmp_path / f"{name}.reports", on_quality=quiet) == 100
         files = sorted((tmp_path / f"{name}.reports").iterdir())
         # One machine reads what Spark wrote.
         assert sum(len(block) for file in files for block in read_reports(file, mixed)) == 100
@@ -197,14 +197,14 @@ def test_both_engines_read_the_same_records(engine: Spark, mixed: Survey, tmp_pa
         gzip.compress(b"pet;age;colour;debt\n" + b"cat;31;red;-7\n" * 10, mtime=0)
     )
     (folder / "f.jsonl").write_text('{"pet": "cat", "age": 31, "colour": "red", "debt": -7.5}\n' * 5)
-    found: list[Account] = []
-    assert engine.perturb(folder, mixed, tmp_path / "out", on_account=found.append) == 315
-    expected = Local(1).account(folder, mixed)
-    assert found[0].rows() == expected.rows() == engine.account(folder, mixed).rows()
+    found: list[DataQuality] = []
+    assert engine.perturb(folder, mixed, tmp_path / "out", on_quality=found.append) == 315
+    expected = Local(1).data_quality(folder, mixed)
+    assert found[0].rows() == expected.rows() == engine.data_quality(folder, mixed).rows()
     assert engine.tally(tmp_path / "out", mixed).n_reports == 315
-    frames: list[Account] = []
-    engine.perturb(table, mixed, on_account=frames.append)
-    assert frames[0].rows() == Local(1).account(table, mixed).rows()
+    frames: list[DataQuality] = []
+    engine.perturb(table, mixed, on_quality=frames.append)
+    assert frames[0].rows() == Local(1).data_quality(table, mixed).rows()
 
 
 def test_what_is_wrong_with_records_is_said_as_on_one_machine(

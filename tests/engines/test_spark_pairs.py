@@ -19,7 +19,7 @@ PAIRS = [("a", "b"), ("b", "c")]
 def files(tmp_path_factory):
     """Three files of reports of one survey, in three formats."""
     schema = hd.Schema([hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1), hd.Categorical("c", ["x", "y", "z"])])
-    survey = hd.Survey(schema, 4.0, n_sampled=2)
+    survey = hd.Survey(schema, 4.0, sampled=2)
     folder = tmp_path_factory.mktemp("reports")
     rng = np.random.default_rng(1)
     paths = []
@@ -44,7 +44,7 @@ def test_executors_count_what_one_machine_counts(files):
     assert partial(parts, survey).to_bytes() == one.to_bytes()
     assert one.n_answers("a", "b") + one.n_answers("b", "c") < 1200
     table = Local(threads=1).table(
-        pa.table({"a": [0.5], "b": [0.1], "c": ["x"]}), survey, on_account=lambda _: None
+        pa.table({"a": [0.5], "b": [0.1], "c": ["x"]}), survey, on_quality=lambda _: None
     )
     (batch,) = table.select(["report"]).to_batches()
     assert (

@@ -28,7 +28,7 @@ MIXED = hd.Schema(
 
 @pytest.mark.parametrize("m", [1, 2, 4])
 def test_every_kind_of_question_is_explained_and_the_example_is_a_report(m: int) -> None:
-    survey = hd.Survey(MIXED, epsilon=2.0, n_sampled=m, name="Towns & <pets>")
+    survey = hd.Survey(MIXED, epsilon=2.0, sampled=m, name="Towns & <pets>")
     for audience in ("user", "dpo"):
         page = hd.explain(survey, audience)
         text = page.markdown()
@@ -43,7 +43,7 @@ def test_every_kind_of_question_is_explained_and_the_example_is_a_report(m: int)
 
 
 def test_a_guess_is_bayes_rule_at_the_proven_loss() -> None:
-    survey = hd.Survey(hd.Schema([hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1)]), epsilon=1.0, n_sampled=2)
+    survey = hd.Survey(hd.Schema([hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1)]), epsilon=1.0, sampled=2)
     loss = whole_loss(survey)
     assert loss == survey.questions[0].channel.loss ** 2
     assert guess(0.5, loss) == pytest.approx(float(loss / (1 + loss)))
@@ -62,7 +62,9 @@ def test_a_share_is_never_told_too_small() -> None:
 
 
 def test_lasting_answers_are_told_with_their_own_bound() -> None:
-    text = hd.explain(hd.Survey(hd.Schema([hd.Numeric("a", 0, 1)]), epsilon=1.0, lasting=2.0)).markdown()
+    text = hd.explain(
+        hd.Survey(hd.Schema([hd.Numeric("a", 0, 1)]), epsilon=1.0, memoized_epsilon=2.0)
+    ).markdown()
     assert f"becomes {share(1 / (1 + math.exp(-2)))} at most" in text
     assert "hides when a value changed" in text
 

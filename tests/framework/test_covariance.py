@@ -36,7 +36,7 @@ def test_the_law_of_the_mse_is_kept_where_values_are_correlated() -> None:
     """
     even = np.linspace(-1, 1, 300)
     values = np.stack([even, even])
-    dev = deviation(mechanism("piecewise", epsilon=8.0), n_users=300, n_dims=2, n_sampled=1, values=values)
+    dev = deviation(mechanism("piecewise", epsilon=8.0), users=300, dims=2, sampled=1, values=values)
     errors = _one_of_two(values, 8.0, seed=1)
     assert np.corrcoef(errors.T)[0, 1] == pytest.approx(-0.93, abs=0.03)
     mse = (errors**2).mean(axis=1)
@@ -45,10 +45,10 @@ def test_the_law_of_the_mse_is_kept_where_values_are_correlated() -> None:
         assert (np.sqrt(2 * mse) <= dev.norm_law.quantile(p)).mean() == pytest.approx(p, abs=0.04)
     assert dev.mse_law.mean == pytest.approx(dev.mse, rel=1e-9)
     told = deviation(
-        mechanism("piecewise", epsilon=8.0), n_users=300, n_dims=2, n_sampled=1, values=even, correlation=1.0
+        mechanism("piecewise", epsilon=8.0), users=300, dims=2, sampled=1, values=even, correlation=1.0
     )
     assert told.mse_law.quantile(0.95) == pytest.approx(dev.mse_law.quantile(0.95), rel=1e-9)
-    alone = deviation(mechanism("piecewise", epsilon=8.0), n_users=300, n_dims=2, n_sampled=1, values=even)
+    alone = deviation(mechanism("piecewise", epsilon=8.0), users=300, dims=2, sampled=1, values=even)
     assert (mse <= alone.mse_law.quantile(0.95)).mean() < 0.935
 
 
@@ -78,14 +78,14 @@ def test_the_covariance_of_frequencies(make) -> None:
 
 def test_two_categories_under_randomised_response_have_one_error() -> None:
     """f̂₂ − f₂ = −(f̂₁ − f₁): the squared norm is twice a chi-square of one degree, not one of two."""
-    dev = deviation(grr(1.0, 2).channel(), n_users=1000, probabilities=[0.5, 0.5])
+    dev = deviation(grr(1.0, 2).channel(), users=1000, probabilities=[0.5, 0.5])
     assert dev.mse_law.quantile(0.95) == pytest.approx(3.8414588 * float(dev.variance[0]), rel=1e-6)
 
 
 def test_diagonals_are_the_variances() -> None:
     f = [0.5, 0.3, 0.15, 0.05]
     for table in (grr(1.0, 4).channel(), oue(1.0).channel(4)):
-        dev = deviation(table, n_users=500, n_dims=5, n_sampled=2, probabilities=f)
+        dev = deviation(table, users=500, dims=5, sampled=2, probabilities=f)
         cov = frequency_covariance(table, np.array(f), 500, mean_inverse_count(500, 0.4))
         np.testing.assert_allclose(np.tile(np.diag(cov), 5), dev.variance, rtol=1e-9)
         assert dev.mse_law.mean == pytest.approx(dev.mse, rel=1e-9)
@@ -103,32 +103,31 @@ def test_a_common_correlation_and_its_matrix_are_one() -> None:
     values = np.linspace(-1, 1, 50)
     matrix = np.full((4, 4), 0.5) + 0.5 * np.eye(4)
     one, other = (
-        deviation(law, n_users=1000, n_dims=4, n_sampled=2, values=values, correlation=c)
-        for c in (0.5, matrix)
+        deviation(law, users=1000, dims=4, sampled=2, values=values, correlation=c) for c in (0.5, matrix)
     )
     assert one.mse_law.quantile(0.9) == pytest.approx(other.mse_law.quantile(0.9), rel=1e-9)
-    assert one.mse_law.sd != deviation(law, n_users=1000, n_dims=4, n_sampled=2, values=values).mse_law.sd
+    assert one.mse_law.sd != deviation(law, users=1000, dims=4, sampled=2, values=values).mse_law.sd
 
 
 @pytest.mark.parametrize("bad", [2.0, [[1.0]], [[1, 2], [2, 1]]])
 def test_what_is_no_correlation(bad: object) -> None:
     with pytest.raises(InvalidInput, match="correlation"):
-        deviation("duchi", epsilon=1.0, n_users=10, n_dims=2, correlation=bad, prior="uniform")
+        deviation("duchi", epsilon=1.0, users=10, dims=2, correlation=bad, prior="uniform")
 
 
 def test_inclusion_takes_the_place_of_m_over_d() -> None:
     """Every formula knows it: equal inclusion is m/d, unequal inclusion is each dimension's own."""
     law = mechanism("piecewise", epsilon=1.0)
-    usual = deviation(law, n_users=1000, n_dims=4, n_sampled=1, prior="uniform")
-    same = deviation(law, n_users=1000, n_dims=4, n_sampled=1, prior="uniform", inclusion=0.25)
+    usual = deviation(law, users=1000, dims=4, sampled=1, prior="uniform")
+    same = deviation(law, users=1000, dims=4, sampled=1, prior="uniform", inclusion=0.25)
     assert float(usual.variance) == float(same.variance)
     p = [0.4, 0.3, 0.2, 0.1]
-    uneven = deviation(law, n_users=1000, n_dims=4, n_sampled=1, prior="uniform", inclusion=p)
+    uneven = deviation(law, users=1000, dims=4, sampled=1, prior="uniform", inclusion=p)
     for j, share in enumerate(p):
-        alone = deviation(law, n_users=1000, n_dims=4, n_sampled=1, prior="uniform", inclusion=share)
+        alone = deviation(law, users=1000, dims=4, sampled=1, prior="uniform", inclusion=share)
         assert uneven.variance[j] == pytest.approx(float(alone.variance), rel=1e-12)
     assert uneven.reports_per_dimension == pytest.approx(250)
-    paper = deviation(law, n_users=1000, n_dims=4, prior="uniform", inclusion=0.1, variance="paper")
+    paper = deviation(law, users=1000, dims=4, prior="uniform", inclusion=0.1, variance="paper")
     assert float(paper.variance) == pytest.approx(
         float(np.mean(law.variance(np.linspace(-1, 1, 9999)))) / 100, rel=1e-3
     )
@@ -137,4 +136,4 @@ def test_inclusion_takes_the_place_of_m_over_d() -> None:
 @pytest.mark.parametrize("bad", [0.0, 1.5, [0.5, 0.5, 0.5], float("nan")])
 def test_what_is_no_inclusion(bad: object) -> None:
     with pytest.raises(InvalidInput, match="inclusion"):
-        deviation("duchi", epsilon=1.0, n_users=10, n_dims=2, inclusion=bad, prior="uniform")
+        deviation("duchi", epsilon=1.0, users=10, dims=2, inclusion=bad, prior="uniform")

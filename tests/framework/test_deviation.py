@@ -13,9 +13,9 @@ from hdr4me.mechanisms import categorical, mechanism
 
 TENTHS = [k / 10 for k in range(1, 11)]
 CASE: dict[str, Any] = {
-    "n_users": 10_000,
-    "n_dims": 100,
-    "n_sampled": 100,
+    "users": 10_000,
+    "dims": 100,
+    "sampled": 100,
     "values": TENTHS,
     "variance": "paper",
 }
@@ -63,7 +63,7 @@ def test_best_m_and_its_error(epsilon: float, name: str) -> None:
 
     def cost(m: int) -> float:
         law = mechanism(name, epsilon=epsilon / m, **options)
-        dev = deviation(law, n_users=n, n_dims=100, n_sampled=m, prior="uniform", calibrated=True)
+        dev = deviation(law, users=n, dims=100, sampled=m, prior="uniform", calibrated=True)
         return n * dev.mse
 
     costs = [cost(m) for m in range(1, 13)]
@@ -74,7 +74,7 @@ def test_best_m_and_its_error(epsilon: float, name: str) -> None:
 def test_theorem_1_density() -> None:
     law = mechanism("square_wave", epsilon=1.0)
     rows = np.random.default_rng(0).random((5, 8))
-    dev = deviation(law, n_users=300, n_dims=5, n_sampled=5, values=rows)
+    dev = deviation(law, users=300, dims=5, sampled=5, values=rows)
     x = np.linspace(-0.1, 0.2, 5)
     expected = multivariate_normal(dev.bias, np.diag(dev.variance)).logpdf(x)
     assert dev.logpdf(x) == pytest.approx(float(expected), rel=1e-12)
@@ -85,9 +85,7 @@ def test_theorem_1_density() -> None:
 
 def test_ten_thousand_dimensions_do_not_underflow() -> None:
     d = 10_000
-    dev = deviation(
-        mechanism("piecewise", epsilon=0.1), n_users=10**5, n_dims=d, n_sampled=1, prior="uniform"
-    )
+    dev = deviation(mechanism("piecewise", epsilon=0.1), users=10**5, dims=d, sampled=1, prior="uniform")
     assert dev.logpdf(0.0) == pytest.approx(-0.5 * d * np.log(2 * np.pi * float(dev.variance)), rel=1e-12)
     assert dev.pdf(0.0) == 0.0
     assert dev.log_joint_probability_within(0.01) == pytest.approx(
@@ -98,9 +96,9 @@ def test_ten_thousand_dimensions_do_not_underflow() -> None:
 
 def test_vector_tolerances_and_rows() -> None:
     rows = np.array([[-0.5, 0.5], [0.2, 0.9], [1.0, 1.0]])
-    dev = deviation(mechanism("piecewise", epsilon=1.0), n_users=1000, n_dims=3, n_sampled=1, values=rows)
+    dev = deviation(mechanism("piecewise", epsilon=1.0), users=1000, dims=3, sampled=1, values=rows)
     single = [
-        deviation(mechanism("piecewise", epsilon=1.0), n_users=1000, n_dims=3, n_sampled=1, values=row)
+        deviation(mechanism("piecewise", epsilon=1.0), users=1000, dims=3, sampled=1, values=row)
         for row in rows
     ]
     assert dev.variance == pytest.approx([float(s.variance) for s in single])
@@ -112,32 +110,32 @@ def test_vector_tolerances_and_rows() -> None:
     assert dev.probability_all_exceed(ξ) == pytest.approx(float(np.prod(1 - np.array(each))))
     assert dev.tolerance(0.9) == pytest.approx(1.6448536 * float(np.max(dev.sd)))
     assert dev.n_coordinates == 3
-    same = deviation(mechanism("piecewise", epsilon=1.0), n_users=1000, n_dims=3, n_sampled=1, values=rows[0])
+    same = deviation(mechanism("piecewise", epsilon=1.0), users=1000, dims=3, sampled=1, values=rows[0])
     assert same.probability_within([0.1, 0.1, 0.2]).shape == (3,)
 
 
 def test_probabilities_weight_values() -> None:
     law = mechanism("duchi", epsilon=1.0)
-    weighted = deviation(law, n_users=100, values=[-1.0, 0.5], probabilities=[0.25, 0.75])
-    listed = deviation(law, n_users=100, values=[-1.0, 0.5, 0.5, 0.5])
+    weighted = deviation(law, users=100, values=[-1.0, 0.5], probabilities=[0.25, 0.75])
+    listed = deviation(law, users=100, values=[-1.0, 0.5, 0.5, 0.5])
     assert float(weighted.variance) == pytest.approx(float(listed.variance), rel=1e-13)
 
 
 def test_exact_variance_of_everybody_is_the_noise_alone() -> None:
     """m = d: nobody is sampled, so S² cancels and only V̄/n is left."""
     law = mechanism("piecewise", epsilon=1.0)
-    exact = deviation(law, n_users=500, n_dims=7, n_sampled=7, values=TENTHS)
-    paper = deviation(law, n_users=500, n_dims=7, n_sampled=7, values=TENTHS, variance="paper")
+    exact = deviation(law, users=500, dims=7, sampled=7, values=TENTHS)
+    paper = deviation(law, users=500, dims=7, sampled=7, values=TENTHS, variance="paper")
     assert float(exact.variance) == pytest.approx(float(paper.variance), rel=1e-12)
     assert float(exact.berry_esseen) == pytest.approx(float(paper.berry_esseen), rel=1e-12)
 
 
 def test_priors() -> None:
     law = mechanism("piecewise", epsilon=1.0)
-    assert deviation(law, n_users=9, values="uniform").mse == deviation(law, n_users=9, prior="uniform").mse
-    assert deviation(law, n_users=9, values="worst").mse == deviation(law, n_users=9).mse
-    uniform = deviation(law, n_users=1000, n_dims=10, prior="uniform")
-    same = deviation(law, n_users=1000, n_dims=10, prior=beta(1, 1, loc=-1, scale=2))
+    assert deviation(law, users=9, values="uniform").mse == deviation(law, users=9, prior="uniform").mse
+    assert deviation(law, users=9, values="worst").mse == deviation(law, users=9).mse
+    uniform = deviation(law, users=1000, dims=10, prior="uniform")
+    same = deviation(law, users=1000, dims=10, prior=beta(1, 1, loc=-1, scale=2))
     assert float(same.variance) == pytest.approx(float(uniform.variance), rel=1e-6)  # mid-quantiles of 2,048
     a, c = 1 / (np.exp(0.5) - 1), (np.exp(0.5) + 3) / (3 * (np.exp(0.5) - 1) ** 2)
     by_hand = mean_inverse_count(1000, 0.1) * (a / 3 + c + 1 / 3) - 1 / 3000
@@ -151,7 +149,7 @@ def test_priors() -> None:
 @pytest.mark.parametrize("variance", ["exact", "paper"])
 def test_no_population_is_worse_than_the_worst(name: str, d: int, m: int, variance: Any) -> None:
     law = mechanism(name, epsilon=1.5)
-    setting: dict[str, Any] = {"n_users": 300, "n_dims": d, "n_sampled": m, "variance": variance}
+    setting: dict[str, Any] = {"users": 300, "dims": d, "sampled": m, "variance": variance}
     worst = deviation(law, **setting).mse
     rng = np.random.default_rng(2)
     low, high = law.domain
@@ -193,7 +191,7 @@ def test_frequencies_of_randomised_response() -> None:
     """Simulated: 4 categories, 3,000 collections of 500 users; variances within 4.5 standard errors (7e-6)."""
     v, p, n, k = 4, 0.6, 500, 3000
     table, f = grr(p, v), np.array([0.5, 0.3, 0.15, 0.05])
-    dev = deviation(table, n_users=n, n_dims=1, n_sampled=1, probabilities=f)
+    dev = deviation(table, users=n, dims=1, sampled=1, probabilities=f)
     truth = np.repeat(np.arange(v), (f * n).astype(int))
     rng = np.random.default_rng(6)
     keep = rng.random((k, n)) < p
@@ -209,24 +207,24 @@ def test_mixed_numeric_and_categorical_dimensions() -> None:
     piecewise, table = mechanism("piecewise", epsilon=1.0), grr(0.6, 3)
     dev = deviation(
         [piecewise, table, mechanism("duchi", epsilon=1.0)],
-        n_users=1000,
-        n_dims=3,
-        n_sampled=1,
+        users=1000,
+        dims=3,
+        sampled=1,
         values=[[0.1, 0.2], None, None],
         probabilities=[None, [0.2, 0.3, 0.5], None],
     )
     assert dev.n_coordinates == 1 + 3 + 1
-    alone = deviation(table, n_users=1000, n_dims=3, n_sampled=1, probabilities=[0.2, 0.3, 0.5])
+    alone = deviation(table, users=1000, dims=3, sampled=1, probabilities=[0.2, 0.3, 0.5])
     assert dev.variance[1:4] == pytest.approx(alone.variance[:3])
     assert alone.n_coordinates == 9
-    worst = deviation(table, n_users=1000, n_dims=3, n_sampled=1)
+    worst = deviation(table, users=1000, dims=3, sampled=1)
     assert worst.n_coordinates == 9
     assert float(worst.variance) >= np.max(alone.variance)
 
 
 def test_a_mechanism_for_each_dimension() -> None:
     laws = [mechanism("duchi", epsilon=1.0), mechanism("laplace", epsilon=1.0)]
-    setting: dict[str, Any] = {"n_users": 500, "n_dims": 2}
+    setting: dict[str, Any] = {"users": 500, "dims": 2}
     rows = np.array([[0.1, 0.9], [0.3, -0.5]])
     together = deviation(laws, values=rows, **setting)
     alone = [
@@ -269,9 +267,9 @@ class Deaf(Bent):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"n_users": 0}, "n_users = 0"),
-        ({"n_dims": 2.5}, "n_dims = 2.5"),
-        ({"n_sampled": 5}, "n_sampled = 5"),
+        ({"users": 0}, "users = 0"),
+        ({"dims": 2.5}, "dims = 2.5"),
+        ({"sampled": 5}, "sampled = 5"),
         ({"variance": "approximate"}, "variance = 'approximate'"),
         ({"mechanism": object()}, "must have mean, variance"),
         ({"mechanism": "piecewise"}, "epsilon is missing"),
@@ -295,8 +293,8 @@ class Deaf(Bent):
 def test_refusals_name_the_parameter(change: dict[str, Any], says: str) -> None:
     arguments: dict[str, Any] = {
         "mechanism": mechanism("duchi", epsilon=1.0),
-        "n_users": 100,
-        "n_dims": 4,
+        "users": 100,
+        "dims": 4,
         **change,
     }
     with pytest.raises(InvalidInput) as refusal:
@@ -305,7 +303,7 @@ def test_refusals_name_the_parameter(change: dict[str, Any], says: str) -> None:
 
 
 def test_refusals_of_a_deviation() -> None:
-    dev = deviation(mechanism("duchi", epsilon=1.0), n_users=100, n_dims=4)
+    dev = deviation(mechanism("duchi", epsilon=1.0), users=100, dims=4)
     for call in (
         lambda: dev.logpdf([0.1, 0.2]),
         lambda: dev.probability_within([0.1, 0.2]),

@@ -40,7 +40,7 @@ def test_predicted_distribution(name: str, exact: bool, d: int, m: int, collect:
     law: Any = mechanism(name, epsilon=2.0)
     law = law.exact() if exact else law
     values = population(law.domain)
-    predicted = deviation(law, n_users=N, n_dims=d, n_sampled=m, values=values)
+    predicted = deviation(law, users=N, dims=d, sampled=m, values=values)
     seen = collect(law, values, m / d, COLLECTIONS, seed=sum(map(ord, name)) + m)
     assert kstest(seen, predicted.marginal_cdf).pvalue > FALSE_ALARM
 
@@ -50,7 +50,7 @@ def test_square_wave_raw_and_calibrated(calibrated: bool, collect: Collect) -> N
     """Rate 1e-4 each; raw it is biased by far more than its spread, calibrated it is not."""
     law = mechanism("square_wave", epsilon=0.5, domain=(-1, 1))
     values = population(law.domain)
-    predicted = deviation(law, n_users=N, n_dims=10, n_sampled=2, values=values, calibrated=calibrated)
+    predicted = deviation(law, users=N, dims=10, sampled=2, values=values, calibrated=calibrated)
     seen = collect(law, values, 0.2, COLLECTIONS, seed=8, calibrated=calibrated)
     assert kstest(seen, predicted.marginal_cdf).pvalue > FALSE_ALARM
     assert bool(predicted.bias == 0) is calibrated
@@ -75,11 +75,11 @@ class Coin:
 def test_a_users_own_mechanism(collect: Collect) -> None:
     """Rate 1e-4. 2,001 users keep the coin's lattice finer than the test's resolution."""
     values = population((-1.0, 1.0), 2001)
-    predicted = deviation(Coin(), n_users=2001, n_dims=2, n_sampled=1, values=values)
+    predicted = deviation(Coin(), users=2001, dims=2, sampled=1, values=values)
     assert float(predicted.bias) == pytest.approx(-values.mean() / 2)
     seen = collect(Coin(), values, 0.5, COLLECTIONS, seed=4)
     assert kstest(seen, predicted.marginal_cdf).pvalue > FALSE_ALARM
-    unbiased = deviation(Coin(), n_users=2001, n_dims=2, n_sampled=1, values=values, calibrated=True)
+    unbiased = deviation(Coin(), users=2001, dims=2, sampled=1, values=values, calibrated=True)
     twice = 2 * (seen + values.mean()) - values.mean()
     assert kstest(twice, unbiased.marginal_cdf).pvalue > FALSE_ALARM
 
@@ -94,10 +94,10 @@ def test_what_the_lemmas_drop(epsilon: float, ratio: float, collect: Collect) ->
     law = mechanism("piecewise", epsilon=epsilon)
     n = 20_000
     values = np.linspace(-1, 1, n)
-    setting: dict[str, Any] = {"n_users": n, "n_dims": 100, "n_sampled": 1, "values": values}
+    setting: dict[str, Any] = {"users": n, "dims": 100, "sampled": 1, "values": values}
     exact, paper = (deviation(law, variance=kind, **setting) for kind in ("exact", "paper"))
-    limit = deviation(law, n_users=10**9, n_dims=100, n_sampled=1, prior="uniform")
-    limit_paper = deviation(law, n_users=10**9, n_dims=100, n_sampled=1, prior="uniform", variance="paper")
+    limit = deviation(law, users=10**9, dims=100, sampled=1, prior="uniform")
+    limit_paper = deviation(law, users=10**9, dims=100, sampled=1, prior="uniform", variance="paper")
     assert float(limit.variance / limit_paper.variance) == pytest.approx(ratio, rel=0.005)
     seen = collect(law, values, 0.01, 2000, seed=int(epsilon)).var(ddof=1)
     standard_error = float(exact.variance) * np.sqrt(2 / 1999)
@@ -113,7 +113,7 @@ def test_mse_and_norm_over_dimensions(collect: Collect) -> None:
     rng = np.random.default_rng(1)
     law = mechanism("hybrid", epsilon=1.0)
     columns = rng.uniform(-1, 1, (d, 1)) * rng.random((d, n))
-    predicted = deviation(law, n_users=n, n_dims=d, n_sampled=d, values=columns)
+    predicted = deviation(law, users=n, dims=d, sampled=d, values=columns)
     each = np.stack([collect(law, columns[j], 1.0, 1000, seed=100 + j) for j in range(d)])
     mse = (each**2).mean(axis=0)
     assert kstest(mse, np.vectorize(predicted.mse_law.cdf)).pvalue > FALSE_ALARM
@@ -135,7 +135,7 @@ def test_the_shared_draw_of_dimensions_barely_matters() -> None:
     law = mechanism("piecewise", epsilon=1.0)
     rng = np.random.default_rng(9)
     values = rng.uniform(-1, 1, n)
-    predicted = deviation(law, n_users=n, n_dims=d, n_sampled=m, values=values)
+    predicted = deviation(law, users=n, dims=d, sampled=m, values=values)
     ξ = predicted.tolerance(0.8, jointly=True)
     kept = 0
     for _ in range(k):

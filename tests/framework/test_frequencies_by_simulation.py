@@ -44,9 +44,7 @@ def test_predicted_distribution_of_each_frequency(method: str, d: int, m: int) -
     counts = np.round(zipf() * N).astype(np.int64)
     truth = np.repeat(np.arange(V), counts)
     frequencies = counts / counts.sum()
-    predicted = deviation(
-        table.channel(V), n_users=truth.size, n_dims=d, n_sampled=m, probabilities=frequencies
-    )
+    predicted = deviation(table.channel(V), users=truth.size, dims=d, sampled=m, probabilities=frequencies)
     seen = collections(table, truth, m / d, seed=len(method) + m)
     for k in range(V):
         assert kstest(seen[:, k], lambda x, k=k: predicted.marginal_cdf(x, coordinate=k)).pvalue > 1e-4
@@ -57,8 +55,7 @@ def test_high_dimensional_frequencies() -> None:
     f = zipf(50)
     costs = {
         ε: {
-            name: 1e6
-            * deviation(table.channel(50), n_users=100_000, n_dims=10, n_sampled=1, probabilities=f).mse
+            name: 1e6 * deviation(table.channel(50), users=100_000, dims=10, sampled=1, probabilities=f).mse
             for name, table in (
                 ("laplace", histogram(ε, "laplace")),
                 ("piecewise", histogram(ε, "piecewise")),

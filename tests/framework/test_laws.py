@@ -50,8 +50,8 @@ def test_truncated_laplace_is_not_calibrated() -> None:
     low, middle, high = law.mean([-1.0, 0.0, 1.0])
     assert middle == pytest.approx((low + high) / 2, abs=1e-9)
     with pytest.raises(InvalidInput, match="not affine"):
-        deviation(law, n_users=100, values=[0.5], calibrated=True)
-    assert float(deviation(law, n_users=100, values=[0.5]).bias) < -0.1  # told, not hidden
+        deviation(law, users=100, values=[0.5], calibrated=True)
+    assert float(deviation(law, users=100, values=[0.5]).bias) < -0.1  # told, not hidden
 
 
 class Halved(Duchi):
@@ -77,7 +77,7 @@ def test_a_subclass_with_its_own_mean_inherits_no_calibration() -> None:
     assert law.calibration.slope == pytest.approx(0.5)
     assert law.calibration.intercept == pytest.approx(0.1)
     assert float(law.bias(1.0)) == pytest.approx(-0.4)
-    dev = deviation(law, n_users=100, values=[1.0], calibrated=True)
+    dev = deviation(law, users=100, values=[1.0], calibrated=True)
     assert float(dev.bias) == 0.0
     assert float(dev.variance) == pytest.approx(4 * float(law.variance(1.0)) / 100)
     with pytest.raises(InvalidInput, match="not affine"):
@@ -128,8 +128,8 @@ class OneNumber(Moments):
 )  # fmt: skip
 def test_moments_of_no_report_are_refused(law: Moments, match: str) -> None:
     with pytest.raises(InvalidInput, match=match):
-        deviation(law, n_users=100, prior="uniform")
-    assert float(deviation(Moments(), n_users=100, prior="uniform").variance) > 0
+        deviation(law, users=100, prior="uniform")
+    assert float(deviation(Moments(), users=100, prior="uniform").variance) > 0
 
 
 def test_three_outputs_depends_on_the_size_of_the_value() -> None:
@@ -137,5 +137,5 @@ def test_three_outputs_depends_on_the_size_of_the_value() -> None:
     law = mechanism("three_outputs", epsilon=1.2)
     inside = float(law.variance(np.linspace(-1, 1, 4001)).max())
     assert inside > 1.05 * float(law.variance(0.0))
-    worst = deviation(law, n_users=1000, variance="paper")
+    worst = deviation(law, users=1000, variance="paper")
     assert float(worst.variance) * 1000 == pytest.approx(inside, rel=2e-3)

@@ -9,7 +9,7 @@ import pytest
 
 from hdr4me.channels.codebook.design import codebook_channel
 from hdr4me.channels.codebook.response import Scores
-from hdr4me.framework.moments import SURELY, widening
+from hdr4me.framework.moments import SIGNIFICANT, widening
 from hdr4me.framework.prediction import one_report
 
 GAP = np.nan
@@ -93,4 +93,4 @@ def test_a_widened_tolerance_is_kept_by_ratios(relative: float, n_means: int) ->
 
 def test_what_is_not_told_is_not_promised() -> None:
     assert widening(0.0, 0.5, 3) == 1.0
-    assert np.isinf(widening(0.5 / SURELY, 0.5, 3))
+    assert np.isinf(widening(0.5 / SIGNIFICANT, 0.5, 3))

@@ -77,7 +77,7 @@ def test_a_leaking_survey_is_found() -> None:
         channel = Leaky()
 
     class Leaking:
-        n_sampled, epsilon, questions = 1, 1.0, (Question(),)
+        sampled, epsilon, questions = 1, 1.0, (Question(),)
 
     with pytest.raises(reports.Wrong, match=r"loss 3\.0"):
         documents._prove(Leaking())  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hdr4me.client import Ledger, PermanentClient
+from hdr4me.client import Ledger, MemoizedClient
 from hdr4me.client.client import decide
 from hdr4me.client.prf import Stream, Use
 from hdr4me.engines import Local
@@ -74,6 +74,6 @@ def test_a_ledger_keeps_its_bytes_and_its_order_of_payment(tmp_path: Path) -> No
     secret = (FOLDER / "ledger.json.secret").read_bytes()
     marks = [Stream(secret, survey.series, Use.MARK, 0, row).take(16).hex() for row in (3, 0, 2)]
     assert list(ledger.book().rows[survey.series]) == marks
-    told = {PermanentClient(survey, ledger).report({"mood": mood}).answers for mood in "abcd"}
+    told = {MemoizedClient(survey, ledger).report({"mood": mood}).answers for mood in "abcd"}
     assert told == {decide(survey, secret, {"mood": "c"}, (), 1)[0]}
     assert ledger.path.read_bytes() == before

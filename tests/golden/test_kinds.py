@@ -136,7 +136,7 @@ def test_memoized_answers_and_their_ledger_are_the_same(tmp_path: Path) -> None:
     ledger = hd.Ledger(tmp_path / "ledger.json", reports_per_survey=4)
     survey = survey_of("mixed")
     assert ledger.total == ledger.spent(survey) == Fraction(8)
-    client = hd.PermanentClient(survey, ledger)
+    client = hd.MemoizedClient(survey, ledger)
     for k, sent in zip(("c2", "c3", "c2"), ANSWERS["mixed"]["memoized"], strict=True):
         assert client.report({**golden.RECORD, "k": k}).to_json() == sent
     assert (tmp_path / "ledger.json").read_bytes() == (FOLDER / "ledger.json").read_bytes()

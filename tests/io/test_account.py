@@ -13,7 +13,7 @@ import pytest
 
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
-from hdr4me.io import Account, RecordsWarning, account_of, judge
+from hdr4me.io import DataQuality, RecordsWarning, data_quality, judge
 from hdr4me.io.columns import from_batch
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.survey.values import as_number
@@ -29,7 +29,7 @@ def survey(dimension: Any) -> Survey:
 def counts(dimension: Any, column: Any) -> list[int]:
     asked = survey(dimension)
     batch = pa.record_batch([column], names=["v"])
-    return account_of(from_batch(batch, asked), asked).counts[0].tolist()
+    return data_quality(from_batch(batch, asked), asked).counts[0].tolist()
 
 
 NUMBERS = {
@@ -81,9 +81,9 @@ def test_categories(column: Any, expected: list[int]) -> None:
 def test_a_matrix(order: str) -> None:
     asked = Survey(Schema([Numeric("x", 0, 1), Categorical("c", ["a", "b"])]), mechanism="duchi")
     values = np.asarray([[0.5, 0], [np.nan, 1], [-1, 2], [2, np.nan], [1, -1]], order=order)  # type: ignore[call-overload]
-    found = Local(1).account(values, asked)
+    found = Local(1).data_quality(values, asked)
     assert found.counts.tolist() == [[5, 1, 0, 1, 1], [5, 1, 2, 0, 0]]
-    assert Local(1).account(values[:1].astype(np.float32), asked).counts[:, 1:].sum() == 0
+    assert Local(1).data_quality(values[:1].astype(np.float32), asked).counts[:, 1:].sum() == 0
 
 
 UNUSABLE = {
@@ -111,8 +111,8 @@ def test_a_wholly_unusable_column_is_refused(name: str, suffix: str, tmp_path: P
     with pytest.raises(InvalidInput, match=r"column 'v' has no usable value among 3 .*--allow-unusable"):
         Local(1).perturb(path, asked, target)
     assert not target.exists()
-    found: list[Account] = []
-    assert Local(1).perturb(path, asked, target, on_account=found.append) == 3
+    found: list[DataQuality] = []
+    assert Local(1).perturb(path, asked, target, on_quality=found.append) == 3
     assert found[0].counts[0, 0] == 3
     with pytest.warns(RecordsWarning, match="column 'v': 3 of 3 values"):
         judge(found[0], allow_unusable=True)
@@ -120,8 +120,10 @@ def test_a_wholly_unusable_column_is_refused(name: str, suffix: str, tmp_path: P
 
 def test_above_one_in_a_hundred_is_warned_of(tmp_path: Path) -> None:
     asked = survey(NUMBER)
-    few, many = ([None] * k + [1.0] * (1000 - k) for k in (10, 11))
-    Local(1).perturb(pa.table({"v": few}), asked, tmp_path / "a.parquet")  # a warning would be an error here
+    small_sample, many = ([None] * k + [1.0] * (1000 - k) for k in (10, 11))
+    Local(1).perturb(
+        pa.table({"v": small_sample}), asked, tmp_path / "a.parquet"
+    )  # a warning would be an error here
     with pytest.warns(
         RecordsWarning, match=r"column 'v': 11 of 1,000 values \(1.1 %\) are missing and count as 150"
     ):
@@ -132,7 +134,7 @@ def test_missing_that_is_asked_is_no_warning(tmp_path: Path) -> None:
     optional = survey(Categorical("v", ["Bath", "Ely"], optional=True))
     table = pa.table({"v": pa.array([None] * 10, pa.string())})
     assert Local(1).perturb(table, optional, tmp_path / "a.parquet") == 10
-    assert Local(1).account(table, optional).rows() == [
+    assert Local(1).data_quality(table, optional).rows() == [
         {"column": "v", "read": 10, "missing": 10, "unknown": 0, "low": 0, "high": 0}
     ]
 
@@ -140,25 +142,25 @@ def test_missing_that_is_asked_is_no_warning(tmp_path: Path) -> None:
 def test_accounts_add_up_over_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hdr4me.io.reading.batch_rows", lambda survey: 7)
     values = [None if i % 5 == 0 else float(i) for i in range(400)]
-    found: list[Account] = []
-    Local(1).perturb(pa.table({"v": values}), survey(NUMBER), tmp_path / "a.parquet", on_account=found.append)
+    found: list[DataQuality] = []
+    Local(1).perturb(pa.table({"v": values}), survey(NUMBER), tmp_path / "a.parquet", on_quality=found.append)
     assert found[0].rows() == [
         {"column": "v", "read": 400, "missing": 80, "unknown": 0, "low": 0, "high": 80}
     ]
-    assert Local(1).account(pa.table({"v": values}), survey(NUMBER)).rows() == found[0].rows()
+    assert Local(1).data_quality(pa.table({"v": values}), survey(NUMBER)).rows() == found[0].rows()
 
 
 def test_an_error_names_three_columns_and_counts_the_rest() -> None:
     schema = Schema(Numeric(f"x{j}", 0, 1) for j in range(6))
     with pytest.raises(InvalidInput, match=r"'x0'.*'x1'.*'x2'.*and 3 columns more"):
-        judge(Account(schema, np.tile([9, 9, 0, 0, 0], (6, 1))))
+        judge(DataQuality(schema, np.tile([9, 9, 0, 0, 0], (6, 1))))
 
 
 def test_an_optional_category_without_a_known_value_is_called_missing() -> None:
     """The word that the answer and the explanation have for it."""
     survey = Survey(Schema([Categorical("pet", ["cat", "dog"], optional=True)]), epsilon=1.0)
-    notes = Local().account(pa.table({"pet": ["cat", "cow", None]}), survey).notes()
+    notes = Local().data_quality(pa.table({"pet": ["cat", "cow", None]}), survey).notes()
     assert notes == ["column 'pet': 1 of 3 values (33.3 %) are none of the categories and count as 'missing'"]
     survey = Survey(Schema([Numeric("age", 0, 9, optional=True)]), epsilon=1.0)
-    notes = Local().account(pa.table({"age": ["1", "old", None]}), survey).notes()
+    notes = Local().data_quality(pa.table({"age": ["1", "old", None]}), survey).notes()
     assert notes == ["column 'age': 1 of 3 values (33.3 %) are not numbers and count as missing"]

@@ -42,8 +42,8 @@ def test_on_the_device(name: str) -> None:
     """The wrong value is the same input of the channel as what counts instead, and its report has the same length."""
     dimension, wrong, instead, _ = CASES[name]
     survey = Survey(Schema([dimension]), epsilon=4.0)
-    size = survey.channels[0].takes[0].size
-    assert dimension.place(wrong, size) == dimension.place(instead, size)
+    size = survey.channels[0].inputs[0].size
+    assert dimension.encode(wrong, size) == dimension.encode(instead, size)
     client = Client(survey)
     lengths = {len(client.report({"x": value}).to_bytes(survey)) for value in (wrong, instead)}
     assert lengths == {survey.report_size}
@@ -60,7 +60,7 @@ def test_in_batch(name: str) -> None:
     column = pa.array(rows, LISTS) if isinstance(dimension, Vector) else pa.array(rows)
     records = pa.table({"x": column})
     none = {"column": "x", "read": 100, "missing": 0, "unknown": 0, "low": 0, "high": 0}
-    assert Local(threads=1).account(records, survey).rows() == [none | expected]
+    assert Local(threads=1).data_quality(records, survey).rows() == [none | expected]
     tally = Tally(survey)
     for block in Local(threads=1).reports(records, survey):
         tally.add_block(block)
@@ -72,7 +72,7 @@ def test_numbers_of_a_block() -> None:
     schema = Schema([Numeric("a", 0, 1), Numeric("b", 0, 1, default=1), Numeric("c", 0, 1, default=0)])
     survey = Survey(schema, epsilon=4.0, blocks=[["a", "b", "c"]])
     records = np.tile([9.0, NAN, -9.0], (50, 1))
-    rows = {row["column"]: row for row in Local(threads=1).account(records, survey).rows()}
+    rows = {row["column"]: row for row in Local(threads=1).data_quality(records, survey).rows()}
     assert (rows["a"]["high"], rows["b"]["missing"], rows["c"]["low"]) == (50, 50, 50)
     assert sum(len(block) for block in Local(threads=1).reports(records, survey)) == 50
     report = Client(survey).report({"a": 9.0, "b": "x", "c": None})

@@ -20,7 +20,7 @@ def kernel_positions(survey: Survey, source: Any) -> np.ndarray:
     d = len(survey.schema)
     out = np.zeros(source.n * d, np.uint32)
     dims = np.tile(np.arange(d, dtype=np.uint16), source.n)
-    plan = plan_of(survey)._replace(n_sampled=d)
+    plan = plan_of(survey)._replace(sampled=d)
     positions(source.columns, plan, dims, 0, source.n, np.empty(len(dims)), out)
     return out.reshape(source.n, d).astype(np.int64)
 
@@ -30,7 +30,7 @@ def client_positions(survey: Survey, rows: list[list[Any]]) -> np.ndarray:
     return np.array(
         [
             [
-                bottom[j] + dimension.place(value, survey.questions[j].channel.takes[0].size)
+                bottom[j] + dimension.encode(value, survey.questions[j].channel.inputs[0].size)
                 for j, (dimension, value) in enumerate(zip(survey.schema, row, strict=True))
             ]
             for row in rows

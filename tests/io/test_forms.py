@@ -23,7 +23,7 @@ from hdr4me.survey import Categorical, Numeric, Schema, Survey
 SURVEY = Survey(
     Schema([Numeric("age", 0, 120), Categorical("town", ["Köln", "Bath", "Ely"], default="Ely")]),
     epsilon=4.0,
-    n_sampled=2,
+    sampled=2,
     mechanism="duchi",
 )
 ROWS = [(31.0, "Köln"), (None, "Bath"), (44.5, "Köln"), (7.0, None)] * 3
@@ -228,7 +228,7 @@ def test_what_is_no_records_is_named(mixed_survey: Survey) -> None:
     with pytest.raises(InvalidInput, match="records of type dict: expected files"):
         values({"age": [1]})
     with pytest.raises(InvalidInput, match="must be a Survey"):
-        Local(1).account("r.csv", "survey")  # type: ignore[arg-type]
+        Local(1).data_quality("r.csv", "survey")  # type: ignore[arg-type]
 
 
 def test_json_lines_over_many_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

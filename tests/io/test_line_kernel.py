@@ -17,7 +17,7 @@ from hdr4me.io.report import inspect, pack, prefix_of, unpack
 from hdr4me.kernels.exact.lines import parse_lines
 
 
-def survey_of(n_sampled: int) -> hd.Survey:
+def survey_of(sampled: int) -> hd.Survey:
     """Tables, entries, sets and fields of one and two bytes."""
     schema = hd.Schema(
         [
@@ -27,7 +27,7 @@ def survey_of(n_sampled: int) -> hd.Survey:
             hd.Categorical("d", range(3)),
         ]
     )
-    return hd.Survey(schema, epsilon=1.5 * n_sampled, n_sampled=n_sampled, mechanism="duchi")
+    return hd.Survey(schema, epsilon=1.5 * sampled, sampled=sampled, mechanism="duchi")
 
 
 @pytest.fixture(params=[1, 3])

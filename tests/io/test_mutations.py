@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hdr4me.errors import HDR4MEError
-from hdr4me.io import RecordFiles, account_of, record_batches
+from hdr4me.io import RecordFiles, data_quality, record_batches
 from hdr4me.io.columns import from_batch
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 
@@ -92,7 +92,7 @@ def test_mutants(name: str, tmp_path: Path) -> None:
         files = RecordFiles(path, encoding="latin-1" if i % 10 == 0 and name != "u.csv" else None)
         try:
             for batch in record_batches(files, SURVEY):
-                found = account_of(from_batch(batch, SURVEY), SURVEY)
+                found = data_quality(from_batch(batch, SURVEY), SURVEY)
                 assert (found.counts >= 0).all()
                 assert (found.counts[:, 1:].sum(axis=1) <= batch.num_rows).all()
         except HDR4MEError as error:

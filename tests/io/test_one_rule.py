@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hdr4me as hd
-from hdr4me.io.columns import Account, RecordsWarning
+from hdr4me.io.columns import DataQuality, RecordsWarning
 
 DOSE = hd.Categorical("dose", ["0.5", "2.1", "3", "other"], default="other")
 
@@ -22,7 +22,7 @@ def test_a_fraction_is_the_same_category_in_csv_and_parquet(kind: pa.DataType, t
     pq.write_table(pa.table({"dose": pa.array(values, kind)}), tmp_path / "a.parquet")
     survey = hd.Survey(hd.Schema([DOSE]), epsilon=2.0, categorical="grr")
     engine = hd.engines.Local(threads=1)
-    rows = [engine.account(tmp_path / f"a.{suffix}", survey).rows()[0] for suffix in ("csv", "parquet")]
+    rows = [engine.data_quality(tmp_path / f"a.{suffix}", survey).rows()[0] for suffix in ("csv", "parquet")]
     assert (
         rows[0] == rows[1] == {"column": "dose", "read": 5, "missing": 1, "unknown": 1, "low": 0, "high": 0}
     )
@@ -36,13 +36,13 @@ def test_choices_of_which_some_are_unknown_are_counted(tmp_path: Path) -> None:
     survey = hd.Survey(hd.Schema([spoken]), epsilon=2.0)
     path = tmp_path / "a.csv"
     path.write_text("spoken\n" + "de|nl\n" * 10 + "de|en|fr\n" * 2 + "nl\n" + "en\n" * 7, encoding="utf-8")
-    account = hd.engines.Local(threads=1).account(path, survey)
-    assert account.rows() == [
+    quality = hd.engines.Local(threads=1).data_quality(path, survey)
+    assert quality.rows() == [
         {"column": "spoken", "read": 20, "missing": 0, "unknown": 1, "low": 10, "high": 2}
     ]
-    notes = " ".join(account.notes())
+    notes = " ".join(quality.notes())
     assert "10 of 20 values (50 %) are partly unknown and only the known categories count" in notes
-    assert not account.unusable()
+    assert not quality.unusable()
     path.write_text("spoken\n" + "de|nl\n" * 10, encoding="utf-8")
     with pytest.warns(RecordsWarning, match="only the known categories count"):
         hd.engines.Local(threads=1).perturb(path, survey, tmp_path / "out.parquet")
@@ -50,5 +50,5 @@ def test_choices_of_which_some_are_unknown_are_counted(tmp_path: Path) -> None:
 
 def test_a_column_whose_choices_are_all_unknown_is_unusable() -> None:
     schema = hd.Schema([hd.Selection("spoken", ["de", "en"], 1)])
-    assert Account(schema, np.array([[5, 0, 5, 0, 0]])).unusable()
-    assert not Account(schema, np.array([[5, 5, 0, 0, 0]])).unusable()  # choosing nothing is an answer
+    assert DataQuality(schema, np.array([[5, 0, 5, 0, 0]])).unusable()
+    assert not DataQuality(schema, np.array([[5, 5, 0, 0, 0]])).unusable()  # choosing nothing is an answer

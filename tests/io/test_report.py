@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdr4me.channels import HeavySet
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels import KSubset
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import FormatError
 from hdr4me.io import Reason, Rejected, Report, refuse
@@ -57,11 +57,11 @@ def test_the_binary_form(mixed: Survey) -> None:
 
 def test_wide_fields_stand_little_end_first() -> None:
     """A set of 3 of 1000 categories: six bytes; no room for a second reading."""
-    channel = HeavySet("subset", 1.0, Subset(1000, 3), heaviest(1.0, Subset(1000, 3)))
+    channel = KSubset("subset", 1.0, Subset(1000, 3), heaviest(1.0, Subset(1000, 3)))
     survey = Survey.from_questions(
         Schema([Categorical("town", range(1000))]),
         epsilon=1.0,
-        n_sampled=1,
+        sampled=1,
         questions=[Question((0,), channel)],
     )
     data = Report(survey.fingerprint, ((0, 1, 258, 999),)).to_bytes(survey)

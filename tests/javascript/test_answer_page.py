@@ -39,7 +39,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             *(Numeric(f"steps_{hour:02d}", 0, 4000, curve="steps") for hour in range(3)),
         ]
     )
-    Survey(schema, epsilon=2.0, n_sampled=2, name="household").save(folder / "survey.json")
+    Survey(schema, epsilon=2.0, sampled=2, name="household").save(folder / "survey.json")
     command = [sys.executable, "-m", "hdr4me", "serve", "survey.json", "--database", "c.db", "--port", "0"]
     process = subprocess.Popen(
         [*command, "--token", f"read={TOKEN}", "--min-reports", "1"],

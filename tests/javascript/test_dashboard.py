@@ -42,7 +42,7 @@ def made_survey(name: str, extra: str = "") -> Survey:
         *(Numeric(f"steps_{hour:02d}", 0, 4000, curve="steps") for hour in range(4)),
     ]
     return Survey(
-        Schema([*dimensions, *([Numeric(extra, 0, 1)] if extra else [])]), epsilon=4.0, n_sampled=7, name=name
+        Schema([*dimensions, *([Numeric(extra, 0, 1)] if extra else [])]), epsilon=4.0, sampled=7, name=name
     )
 
 
@@ -328,7 +328,7 @@ def test_answers_with_and_without_a_quarantined_token(opened: Any, collector: Ru
 def test_every_kind_of_dimension_is_drawn(opened: Any, collector: Running) -> None:
     """A share of those who have a value, choices and their number, a vector; what the browser cannot check is told."""
     dimensions = [Numeric("income", 0, 9, optional=True), Selection("pets", ["cat", "dog", "eel"], at_most=2)]
-    survey = Survey(Schema([*dimensions, Vector("taste", 4, 1.0)]), epsilon=6.0, n_sampled=3, name="kinds")
+    survey = Survey(Schema([*dimensions, Vector("taste", 4, 1.0)]), epsilon=6.0, sampled=3, name="kinds")
     page = opened(collector.open(survey, 40))
     page.locator("#answers figure").first.wait_for()
     titles = page.locator("#answers figcaption strong").all_inner_texts()

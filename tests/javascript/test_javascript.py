@@ -99,7 +99,7 @@ def test_the_readable_source_gives_the_same_answers_too() -> None:
 def test_ledger_and_queue(module: Path, tmp_path: Path) -> None:
     ages = Survey(Schema([Numeric("age", 0, 120)]), 1.0, mechanism="piecewise")
     moods = Survey(Schema([Categorical("mood", ["low", "fair", "good"])]), 1.0)
-    staged = Survey(Schema([Categorical("mood", ["low", "fair", "good"])]), 1.0, lasting=3.0)
+    staged = Survey(Schema([Categorical("mood", ["low", "fair", "good"])]), 1.0, memoized_epsilon=3.0)
     tenth = Survey(Schema([Numeric("age", 0, 120)]), 0.1, mechanism="duchi")
     documents = {name: json.loads(survey.to_json()) for name, survey in
                  {"ages": ages, "moods": moods, "tenth": tenth, "staged": staged}.items()}  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hdr4me.channels.agreement import Agreement
-from hdr4me.channels.heavy_set import HeavySet, heaviest
+from hdr4me.channels.k_subset import KSubset, heaviest
 from hdr4me.channels.privset import PrivSet
 from hdr4me.channels.projective import Projective
 from hdr4me.channels.subset import Subset
@@ -37,7 +37,7 @@ def mixed() -> dict[str, Any]:
             Selection("s", list("abcdef"), at_most=2),
         ]
     )
-    survey = Survey(schema, 3.0, mechanism="duchi", n_sampled=3, categorical="oue")
+    survey = Survey(schema, 3.0, mechanism="duchi", sampled=3, categorical="oue")
     document: dict[str, Any] = json.loads(survey.to_json())
     towns = Survey(Schema([Categorical("d", list("abcdefghij"))]), 1.0, categorical="projective")
     document["channels"][document["questions"][3]["channel"]] = json.loads(towns.to_json())["channels"][0]
@@ -132,7 +132,7 @@ def tampered() -> dict[str, dict[str, Any]]:
     add("a number for a category's channel", "questions", 0, "channel", value=kinds["entries"])
     add("more inputs than rows", "channels", optional, "takes", 0, "size", by=1)
     for m in (0, -1, 1.5, 4, 6, "3"):
-        add(f"n_sampled = {m}", "n_sampled", value=m)
+        add(f"sampled = {m}", "n_sampled", value=m)
     add("epsilon below what the channels spend", "epsilon", value=2.9999999999999996)
     add("another version", "version", value=3)
     add("an unknown channel", "channels", 0, "kind", value="mystery")
@@ -158,7 +158,7 @@ def test_what_would_not_protect_is_refused(tmp_path: Path) -> None:
 
 def test_a_first_stage_that_leaks_more_than_it_says_is_refused(tmp_path: Path) -> None:
     schema = Schema([Numeric("a", -1, 1), Categorical("c", ["x", "y", "z"])])
-    good = json.loads(Survey(schema, 1.0, n_sampled=2, lasting=3.0).to_json())
+    good = json.loads(Survey(schema, 1.0, sampled=2, memoized_epsilon=3.0).to_json())
     bad = []
     for k in range(2):
         for key, value in (
@@ -190,9 +190,9 @@ def test_kinds_that_the_browser_does_not_know_are_refused(tmp_path: Path) -> Non
             Survey.from_questions(
                 Schema(asked),
                 epsilon=1.0,
-                n_sampled=1,
+                sampled=1,
                 questions=[
-                    Question(tuple(range(len(asked))), HeavySet("made", 1.0, family, heaviest(1.0, family)))
+                    Question(tuple(range(len(asked))), KSubset("made", 1.0, family, heaviest(1.0, family)))
                 ],
             )
             for asked, family in (([category], power), (numbers, block))
@@ -253,7 +253,7 @@ NO_HARM = [
     "inputs of a",
     "must be a list",
     "weight =",
-    "need n_sampled = 1",
+    "need sampled = 1",
     "size =",
     "chosen =",
     "most =",

@@ -66,7 +66,9 @@ def test_every_kind_is_there(vectors: dict[str, Any], surveys: list[Survey]) -> 
     assert {channel["kind"] for channel in channels} == {"table", "entries", "heavy_set"}
     families = {channel["family"]["name"] for channel in channels if "family" in channel}
     assert families == {"subset", "projective", "privset"}
-    assert {take.reads for survey in surveys for channel in survey.channels for take in channel.takes} == {
+    assert {
+        input_.input_kind for survey in surveys for channel in survey.channels for input_ in channel.inputs
+    } == {
         "number",
         "optional",
         "category",
@@ -74,4 +76,4 @@ def test_every_kind_is_there(vectors: dict[str, Any], surveys: list[Survey]) -> 
     }
     assert any(len(question.dimensions) == 2 for survey in surveys for question in survey.questions)
     assert any(survey.weighted for survey in surveys)
-    assert {survey.n_sampled for survey in surveys} >= {1, 2, 3, 5, 8}
+    assert {survey.sampled for survey in surveys} >= {1, 2, 3, 5, 8}

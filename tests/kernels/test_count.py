@@ -23,9 +23,9 @@ OFFSETS = np.array([0, 4, 6])
 SIZE = 12
 
 
-def count(reports: list[list[int]], n_sampled: int, slot: int) -> tuple[list[int], list[int]]:
+def count(reports: list[list[int]], sampled: int, slot: int) -> tuple[list[int], list[int]]:
     counts = np.zeros(SIZE, np.int64)
-    status = count_reports(np.array(reports, np.uint8), n_sampled, slot, ENTRIES, CELLS, OFFSETS, counts)
+    status = count_reports(np.array(reports, np.uint8), sampled, slot, ENTRIES, CELLS, OFFSETS, counts)
     return status.tolist(), counts.tolist()
 
 

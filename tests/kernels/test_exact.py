@@ -39,7 +39,7 @@ TABLE = np.concatenate(
 ).ravel()
 
 
-def plan_of(kinds: str, n_sampled: int) -> Plan:
+def plan_of(kinds: str, sampled: int) -> Plan:
     """Dimensions by letter: n(umber) on [-1, 3], c(ategory) of four, e(ntries) of three categories."""
     position = 65536.0
     row = {"n": 0, "c": 5, "e": 0}
@@ -49,7 +49,7 @@ def plan_of(kinds: str, n_sampled: int) -> Plan:
         k: (-1.0, position, row[k] * position, last[k] * position, default[k] * position) for k in row
     }
     return Plan(
-        n_sampled=n_sampled,
+        sampled=sampled,
         width=3 if "e" in kinds else 1,
         bits=BITS,
         table=TABLE,
@@ -76,11 +76,10 @@ def columns_of(kinds: str, arrays: list[np.ndarray], masks: list[np.ndarray | No
 
 
 def specification(
-    kinds: str, records: list[list[float]], sampled: list[list[int]], halves: list[int], words: list[int]
+    kinds: str, records: list[list[float]], chosen: list[list[int]], halves: list[int], words: list[int]
 ) -> list[list[int]]:
     """Plain Python: position, rounding, alias selection, layout."""
-    n_sampled = len(sampled[0])
-    plan, table = plan_of(kinds, n_sampled), TABLE.tolist()
+    plan, table = plan_of(kinds, len(chosen[0])), TABLE.tolist()
     reports, half_at, word_at = [], iter(halves), iter(words)
     mask = (1 << BITS) - 1
 
@@ -89,7 +88,7 @@ def specification(
         entry = table[row << BITS | word & mask]
         return (word if word < entry & ~mask else entry) & mask
 
-    for record, dims in zip(records, sampled, strict=True):
+    for record, dims in zip(records, chosen, strict=True):
         report = []
         for j in dims:
             kind, value = kinds[j], record[j]
@@ -97,8 +96,8 @@ def specification(
                 u = 1 / 4 if np.isnan(value) else (min(max(value, -1), 3) + 1) / 4
                 place = int(u * 4 * 65536 + 0.5)
             else:
-                n_categories = 4 if kind == "c" else 3
-                place = (n_categories - 1 - int(value) if value in range(n_categories) else 2) << 16
+                category_count = 4 if kind == "c" else 3
+                place = (category_count - 1 - int(value) if value in range(category_count) else 2) << 16
             level = (place >> 16) + (next(half_at) >= 65536 - (place & 0xFFFF))
             codes = (
                 [code(9 + (level == e)) for e in range(3)]
@@ -123,30 +122,30 @@ def random_words(seed: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @pytest.mark.parametrize("kinds", ["nnnnn", "ncncn", "nenec"])
-@pytest.mark.parametrize("n_sampled", [1, 3, 5])
+@pytest.mark.parametrize("sampled", [1, 3, 5])
 @pytest.mark.parametrize("layout", ["columns", "matrix"])
-def test_blocks_equal_the_specification(kinds: str, n_sampled: int, layout: str) -> None:
+def test_blocks_equal_the_specification(kinds: str, sampled: int, layout: str) -> None:
     n = 300
     rng = np.random.default_rng(3)
     indices = [-1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 1e300, np.nan]
     records = np.array([rng.choice(BAD if kind == "n" else indices, n) for kind in kinds]).T
-    plan, columns = plan_of(kinds, n_sampled), columns_of(kinds, list(records.T))
+    plan, columns = plan_of(kinds, sampled), columns_of(kinds, list(records.T))
     if layout == "matrix":
         columns = columns._replace(step=records.strides[1])
     halves, words, spare = random_words(4, n * len(kinds) * 3)
-    scratch, cursor, sampled = bitmap(5), 0, []
+    scratch, cursor, chosen = bitmap(5), 0, []
     drawn = np.empty(len(spare), np.uint16)
     drawn = drawn[: below(spare, 5, drawn)]
     for _ in range(n):
-        dims = np.arange(n_sampled + SLACK, dtype=np.uint16)
-        if n_sampled < 5:
-            _, cursor = subsets(5, n_sampled, drawn, cursor, scratch, dims, 0, 1)
-        sampled.append(dims[:n_sampled].tolist())
+        dims = np.arange(sampled + SLACK, dtype=np.uint16)
+        if sampled < 5:
+            _, cursor = subsets(5, sampled, drawn, cursor, scratch, dims, 0, 1)
+        chosen.append(dims[:sampled].tolist())
     out = np.full((n, plan.report_size), 255, np.uint8)
     block = wide_block if "e" in kinds else column_block
     done = block(columns, plan, 0, n, halves, words, spare, scratch, out.reshape(-1))
     assert done == n
-    assert out.tolist() == specification(kinds, records.tolist(), sampled, halves.tolist(), words.tolist())
+    assert out.tolist() == specification(kinds, records.tolist(), chosen, halves.tolist(), words.tolist())
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -92,12 +92,12 @@ def test_every_integer_stands_for_as_many_words(bound: int) -> None:
     """An integer's words lie together; the first few of them may stand for none, and as many are left for each."""
     for k in sorted({0, 1 % bound, bound // 2, bound - 1}):
         first, after = -(-k * 2**32 // bound), -(-(k + 1) * 2**32 // bound)
-        few = np.arange(first, min(first + 4, after), dtype=np.uint64).astype(np.uint32)
+        small_sample = np.arange(first, min(first + 4, after), dtype=np.uint64).astype(np.uint32)
         ends = np.array([first, after - 1], np.uint64).astype(np.uint32)
         drawn = np.zeros(4, np.uint16)
-        kept = below(few, bound, drawn)
+        kept = below(small_sample, bound, drawn)
         assert (drawn[:kept] == k % 2**16).all()
-        assert after - first - (len(few) - kept) == 2**32 // bound
+        assert after - first - (len(small_sample) - kept) == 2**32 // bound
         n = below(ends, bound, drawn)
         assert drawn[n - 1] == k % 2**16
 

@@ -43,7 +43,7 @@ def test_an_optional_number_is_proven_and_precise(epsilon: float, bar: float) ->
     """n·Var of the mean among those with a number: 90 % have one, uniform. Asking one of two: 10.6, 2.86, 1.05."""
     design = optional_number(epsilon)
     proven(design)
-    shares = np.append(PRESENT * as_prior("uniform").on_levels(design.takes[0].n_levels), 1 - PRESENT)
+    shares = np.append(PRESENT * as_prior("uniform").on_levels(design.inputs[0].n_levels), 1 - PRESENT)
     value, present = second_moments(design)
     assert float(shares @ value) / PRESENT**2 <= bar  # the mean itself is 0
     presence = float(shares @ present) - PRESENT**2
@@ -55,11 +55,11 @@ def test_a_pair_is_proven_and_precise(epsilon: float, bar: float) -> None:
     """The second moment of each number, both uniform; one of two numbers asked has 9.1, 2.34, 1.25, 0.91."""
     design = number_pair(epsilon)
     proven(design)
-    one = as_prior("uniform").on_levels(design.takes[0].n_levels)
+    one = as_prior("uniform").on_levels(design.inputs[0].n_levels)
     shares = np.outer(one, one).ravel()
     for second in second_moments(design):
         assert float(shares @ second) <= bar
-    assert len(design.weights) == design.takes[0].n_levels ** 2 <= 81
+    assert len(design.weights) == design.inputs[0].n_levels ** 2 <= 81
     assert len(design.weights[0]) <= 256
 
 
@@ -67,8 +67,8 @@ def test_a_pair_serves_unequal_priors() -> None:
     """A prior on one number lowers that number's second moment; unbiasedness and proof do not depend on it."""
     design = number_pair(2.0, first=stats.norm(0, 0.1), second="uniform")
     proven(design)
-    first = as_prior(stats.norm(0, 0.1)).on_levels(design.takes[0].n_levels)
-    second = as_prior("uniform").on_levels(design.takes[0].n_levels)
+    first = as_prior(stats.norm(0, 0.1)).on_levels(design.inputs[0].n_levels)
+    second = as_prior("uniform").on_levels(design.inputs[0].n_levels)
     shares = np.outer(first, second).ravel()
     even = number_pair(2.0)
     own = [float(shares @ moments) for moments in second_moments(design)]

@@ -45,5 +45,5 @@ def test_the_choice_is_the_least_total_error_or_nearly() -> None:
 def test_what_is_no_oracle() -> None:
     with pytest.raises(InvalidInput, match="categorical"):
         oracle("rappor", 1.0, 5)
-    with pytest.raises(InvalidInput, match="n_categories"):
+    with pytest.raises(InvalidInput, match="category_count"):
         oracle("grr", 1.0, 1)

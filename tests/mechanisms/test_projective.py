@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hdr4me.channels import HeavySet
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels import KSubset
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.oracles import best_space, oracle, projective, space_oracle
 from hdr4me.channels.projective import MAX_POINTS, Projective, n_points
 from hdr4me.channels.projective.field import is_order
@@ -20,7 +20,7 @@ from hdr4me.mechanisms.categorical import (
 )
 
 
-def total(channel: HeavySet, v: int) -> float:
+def total(channel: KSubset, v: int) -> float:
     absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
     return (v - 1) * absent + present
 
@@ -80,13 +80,13 @@ def test_the_reason() -> None:
 def test_two_categories_and_too_many() -> None:
     assert projective(1.0, 2).n_counters == 3
     for v in (1, MAX_POINTS):
-        with pytest.raises(InvalidInput, match="n_categories"):
+        with pytest.raises(InvalidInput, match="category_count"):
             best_space(1.0, v)
 
 
 def test_a_space_of_ones_own() -> None:
     """Any space may be used; a smaller loss than ε allows is the rounding of W alone."""
     family = Projective(100, 4, 5)
-    channel = HeavySet("projective", 1.0, family, heaviest(1.0, family))
+    channel = KSubset("projective", 1.0, family, heaviest(1.0, family))
     assert 0.999999 < float(channel.loss) / 2.718281828459045 <= 1
     assert Subset(100, 27).n_counters == 100

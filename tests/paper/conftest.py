@@ -84,7 +84,7 @@ def _cells_from_rows(rows: Iterable[Mapping[str, str]]) -> tuple[CellResult, ...
     """Back from the lines of a CSV file of `rows_of`; the time each cell took is not in it."""
     found: dict[str, list[Mapping[str, str]]] = {}
     for row in rows:
-        key = "/".join(row[name] for name in ("figure", "data", "mechanism", "epsilon", "n_dims"))
+        key = "/".join(row[name] for name in ("figure", "data", "mechanism", "epsilon", "dims"))
         found.setdefault(key, []).append(row)
     return tuple(_cell_of(lines) for lines in found.values())
 
@@ -101,8 +101,8 @@ def _cell_of(lines: Sequence[Mapping[str, str]]) -> CellResult:
             dataset=first["dataset"],
             mechanism=first["mechanism"],
             epsilon=float(first["epsilon"]),
-            n_users=int(first["n_users"]),
-            n_dims=int(first["n_dims"]),
+            users=int(first["users"]),
+            dims=int(first["dims"]),
             repeats=int(first["repeats"]),
         ),
         title=first["data"],

@@ -46,8 +46,8 @@ def test_there_are_about_twenty_and_each_is_named_once():
 
 def test_every_claim_has_evidence_under_every_reading(results):
     for claim in CLAIMS:
-        for reading in READINGS if claim.reads else [DEFAULT]:
-            found = claim.check(results, reading) if claim.reads else claim.check(results)
+        for reading in READINGS if claim.input_kind else [DEFAULT]:
+            found = claim.check(results, reading) if claim.input_kind else claim.check(results)
             assert any(character.isdigit() for character in found.evidence), claim.name
             assert found.why, claim.name
 
@@ -173,8 +173,8 @@ def test_the_counter_example_by_simulation():
     found = counter_example("l1", DEFAULT)
     rng = np.random.default_rng(1)
     for _ in range(20):
-        naive = found.true_mean + found.sd * rng.standard_normal(found.n_dims)
-        better = soft_threshold(naive, np.full(found.n_dims, found.sd))
+        naive = found.true_mean + found.sd * rng.standard_normal(found.dims)
+        better = soft_threshold(naive, np.full(found.dims, found.sd))
         assert np.sum((better - found.true_mean) ** 2) > np.sum((naive - found.true_mean) ** 2)
 
 
@@ -182,10 +182,10 @@ def test_the_errors_of_sampled_dimensions_are_correlated_as_foretold(results):
     """Fisher's z within 5 standard errors: a false alarm in 1.7 million, and seeded."""
     study = results.study("joint")
     for epsilon in ("1", "8"):
-        found, foretold, repeats = (
+        found, predicted, repeats = (
             study[f"some/{epsilon}/{name}"] for name in ("correlation", "correlation foretold", "repeats")
         )
-        assert abs(np.arctanh(found) - np.arctanh(foretold)) < 5 / np.sqrt(repeats - 3)
+        assert abs(np.arctanh(found) - np.arctanh(predicted)) < 5 / np.sqrt(repeats - 3)
 
 
 def test_weights_at_100_dimensions_follow_the_curve(results):
@@ -275,8 +275,8 @@ def test_decreasing_claim_follows_the_curve(results):
     def where(cell):
         return cell.figure == "fig5"
 
-    falling = _changed(results, where, "l2", lambda result, item: 1 / item.mse / result.cell.n_dims)
-    rising = _changed(results, where, "l2", lambda result, item: result.cell.n_dims / item.mse)
+    falling = _changed(results, where, "l2", lambda result, item: 1 / item.mse / result.cell.dims)
+    rising = _changed(results, where, "l2", lambda result, item: result.cell.dims / item.mse)
     assert _verdict(name, falling).verdict == "reproduced"
     assert _verdict(name, rising).verdict == "not reproduced"
 

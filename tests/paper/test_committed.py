@@ -52,7 +52,7 @@ def test_the_default_reading_is_the_closest(claims):
 def test_figure_2_passes_kolmogorov_smirnov_at_full_size(claims):
     with (FOLDER / "deviations.csv").open(encoding="utf-8", newline="") as lines:
         panels = [row for row in csv.DictReader(lines) if row["figure"] == "fig2"]
-    assert {(row["n_users"], row["n_dims"], row["n_sampled"], row["repeats"]) for row in panels} == {
+    assert {(row["users"], row["dims"], row["sampled"], row["repeats"]) for row in panels} == {
         ("200000", "5000", "50", "1000")
     }
     assert len(panels) == 3

@@ -34,7 +34,7 @@ def test_the_first_users_and_dimensions_are_taken(tmp_path, vectors):
     path = tmp_path / "e.csv"
     path.write_text(_lines(vectors))
     data = load_cov19(path, 10, 4, tmp_path / "rows", "min-max")
-    assert (data.n_users, data.n_dims, data.stand_in, data.title) == (10, 4, False, path.name)
+    assert (data.users, data.dims, data.stand_in, data.title) == (10, 4, False, path.name)
     column = vectors[:10, 2]
     expected = 2 * (column - column.min()) / (column.max() - column.min()) - 1
     assert np.allclose(data.column(2), expected, atol=1e-6)
@@ -44,7 +44,7 @@ def test_a_short_file_gives_what_it_has(tmp_path, vectors):
     path = tmp_path / "e.csv"
     path.write_text(_lines(vectors))
     data = load_cov19(path, 150_000, 750, tmp_path / "rows", "fixed")
-    assert (data.n_users, data.n_dims) == (20, 6)
+    assert (data.users, data.dims) == (20, 6)
     assert np.allclose(data.column(5), vectors[:, 5] / 10, atol=1e-6)
 
 

@@ -89,7 +89,7 @@ def test_what_is_stored_is_read_back(tmp_path):
     datasets.store(data, path)
     assert datasets.is_stored(path)
     back = datasets.open_stored(path)
-    assert (back.title, back.n_users, back.n_dims) == ("Poisson", 300, 4)
+    assert (back.title, back.users, back.dims) == ("Poisson", 300, 4)
     for j in range(4):
         assert np.array_equal(back.column(j), data.column(j))
     assert np.allclose(back.moments.mean, [data.column(j).mean(dtype=float) for j in range(4)], rtol=1e-14)
@@ -105,7 +105,7 @@ def test_two_points_foretell_what_all_users_do(mechanism, epsilon):
     whole = np.array(columns)
     options = {"domain": (-1.0, 1.0)} if mechanism == "square_wave" else {}
     law = hd.mechanism(mechanism, epsilon=epsilon, **options)
-    sizes = {"n_users": 50, "n_dims": 5, "n_sampled": 5}
+    sizes = {"users": 50, "dims": 5, "sampled": 5}
     full = hd.deviation(law, values=whole, **sizes)
     values, shares = Moments(whole.mean(axis=1), (whole**2).mean(axis=1)).two_points()
     assert np.all(np.abs(values) <= 1)

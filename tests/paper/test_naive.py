@@ -78,15 +78,15 @@ def test_repeats_and_dimensions_are_independent(name, epsilon, way):
 
 
 @pytest.mark.parametrize(("name", "epsilon", "way"), CASES)
-def test_bias_and_variance_are_those_foretold(name, epsilon, way):
+def test_bias_and_variance_are_those_predicted(name, epsilon, way):
     """20,000 means of 300 reports: 5 standard errors, 5 % of the variance; a false alarm in 1.7 million.
 
     The variance of a squared normal is 2; at 300 reports the excess kurtosis adds at most 3/300 to it.
     """
     law, columns = _law(name, epsilon), [_column(300, seed) for seed in range(20)]
-    foretold = predicted(law, moments(columns), 300)
+    expected = predicted(law, moments(columns), 300)
     true = moments(columns).mean
-    z = (_means(law, columns, repeats=1000) - true - foretold.bias) / foretold.sd
+    z = (_means(law, columns, repeats=1000) - true - expected.bias) / expected.sd
     assert abs(z.mean()) < 5 / np.sqrt(z.size)
     assert abs((z**2).mean() - 1) < 5 * np.sqrt(2.02 / z.size)
 

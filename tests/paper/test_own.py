@@ -105,7 +105,7 @@ def test_parquet_and_tabs_are_read(tmp_path, mine):
     expected = load_own(mine, 400)
     for name in ("mine.parquet", "mine.tsv"):
         found = load_own(tmp_path / name, 400)
-        assert (found.title, found.n_users, found.n_dims) == (name, 400, 3)
+        assert (found.title, found.users, found.dims) == (name, 400, 3)
         for j in range(3):
             assert np.array_equal(found.column(j), expected.column(j))
     assert expected.column(0).min() == -1

@@ -89,7 +89,7 @@ def test_the_embeddings_file_is_used_where_it_is_given(tmp_path):
     path.write_text("".join(f"u{i},{i % 7},{(3 * i) % 11},{i % 2}\n" for i in range(50)))
     cell = Cell("fig5", "cov19", "laplace", 0.8, 384, 5, 2)
     found = run_cells([cell], Settings(cov19=str(path)), tmp_path / "w")[0]
-    assert (found.title, found.stand_in, found.cell.n_users, found.cell.n_dims) == ("e.csv", False, 50, 5)
+    assert (found.title, found.stand_in, found.cell.users, found.cell.dims) == ("e.csv", False, 50, 5)
 
 
 @pytest.mark.usefixtures("one_rule")

@@ -135,5 +135,5 @@ def test_their_error_is_what_our_oracles_foretell(worker: Peers, library: str, p
             seed=seed,
         )["estimate"]
         total += n * sum((x - 1 / k) ** 2 for x in found)
-    foretold = oracle("subset" if protocol == "SS" else "oue", epsilon, k).total
-    assert total / times == pytest.approx(foretold, rel=0.4)
+    predicted = oracle("subset" if protocol == "SS" else "oue", epsilon, k).total
+    assert total / times == pytest.approx(predicted, rel=0.4)

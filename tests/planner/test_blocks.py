@@ -16,7 +16,7 @@ from hdr4me.planner.candidates import BLOCKS, arrangement, classes
 from hdr4me.planner.workload import UNIFORM, Workload
 
 ENDS = np.array([-1.0, 1.0])
-FEW: Any = {"mechanisms": ["optimal_mean", "agreement"], "n_users": 1_000_000, "n_dims": 100}
+FEW: Any = {"mechanisms": ["optimal_mean", "agreement"], "users": 1_000_000, "dims": 100}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_the_survey_of_an_option_keeps_the_promise() -> None:
     n = 2000
     rng = np.random.default_rng(6)
     records = np.where(rng.random((n, 30)) < 0.5, 0.0, 10.0)
-    option = hd.plan(n_users=n, schema=schema, epsilon=6.0, prior=ENDS, mechanisms=["agreement"]).best
+    option = hd.plan(users=n, schema=schema, epsilon=6.0, prior=ENDS, mechanisms=["agreement"]).best
     survey = option.survey()
     assert {channel.mechanism for channel in survey.channels} == {"agreement"}
     assert sum(len(question.dimensions) for question in survey.questions) == 30
@@ -83,20 +83,20 @@ def test_the_survey_of_an_option_keeps_the_promise() -> None:
 
 def test_what_is_refused_and_what_is_left_out() -> None:
     with pytest.raises(InvalidInput, match="two or more numbers"):
-        hd.plan(n_users=100, n_dims=1, epsilon=8.0, mechanisms=["agreement"])
+        hd.plan(users=100, dims=1, epsilon=8.0, mechanisms=["agreement"])
     with pytest.raises(InvalidInput, match="two or more numbers"):
-        hd.plan(n_users=100, n_dims=5, n_categories=3, epsilon=8.0, mechanisms=["agreement"])
+        hd.plan(users=100, dims=5, category_count=3, epsilon=8.0, mechanisms=["agreement"])
     optional = hd.Schema([hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1, optional=True)])
     with pytest.raises(InvalidInput, match="not optional"):
-        hd.plan(n_users=100, schema=optional, epsilon=8.0, mechanisms=["agreement"])
-    small = hd.plan(n_users=1000, n_dims=10, epsilon=1.0, mechanisms=["duchi", "agreement"])
+        hd.plan(users=100, schema=optional, epsilon=8.0, mechanisms=["agreement"])
+    small = hd.plan(users=1000, dims=10, epsilon=1.0, mechanisms=["duchi", "agreement"])
     assert {option.mechanism for option in small} == {"duchi"}
-    alone = hd.plan(n_users=1000, n_dims=10, epsilon=1.0, mechanisms=["agreement"])
+    alone = hd.plan(users=1000, dims=10, epsilon=1.0, mechanisms=["agreement"])
     assert alone.best.mechanism == "agreement"
     assert "signs, asked together" in alone.summary
     assert alone.best.epsilon_per_value == 1.0
-    few = hd.plan(n_users=20, n_dims=10, epsilon=4.0, mechanisms=["agreement"]).best
-    assert few.few
-    assert few.worst_tolerance_each > few.tolerance_each
-    users = hd.plan(n_dims=20, epsilon=8.0, tolerance=0.1, mechanisms=["agreement"])
-    assert users.best.n_users > 100
+    small_sample = hd.plan(users=20, dims=10, epsilon=4.0, mechanisms=["agreement"]).best
+    assert small_sample.small_sample
+    assert small_sample.worst_tolerance_each > small_sample.tolerance_each
+    users = hd.plan(dims=20, epsilon=8.0, tolerance=0.1, mechanisms=["agreement"])
+    assert users.best.users > 100

@@ -34,7 +34,7 @@ def test_deployed_tables_keep_what_the_plan_promises(name: str, epsilon: float) 
     options = {"domain": (-1, 1)} if name == "square_wave" else {}
     table: Any = mechanism(name, epsilon=epsilon, **options).exact()
     planned = classes(Workload.of_size(9), name, "", 10_000, epsilon, (1,))
-    deployed = deviation(table, n_users=10_000, n_dims=9, n_sampled=1, prior="uniform")
+    deployed = deviation(table, users=10_000, dims=9, sampled=1, prior="uniform")
     assert float(planned.mse[0]) == pytest.approx(deployed.mse, rel=4e-3)
 
 
@@ -42,11 +42,11 @@ def test_deployed_tables_keep_what_the_plan_promises(name: str, epsilon: float) 
 @pytest.mark.parametrize("method", ["grr", "oue", "histogram"])
 def test_frequencies_are_the_frameworks(method: str, prior: Any) -> None:
     v, d, n, ε = 6, 4, 30_000, 1.5
-    best = plan(n_users=n, n_dims=d, n_categories=v, epsilon=ε, categorical=[method], prior=prior).best
+    best = plan(users=n, dims=d, category_count=v, epsilon=ε, categorical=[method], prior=prior).best
     assert best.mechanism == best.categorical == method
     table = {"grr": grr(ε, v), "oue": oue(ε), "histogram": histogram(ε)}[method]
     f = np.full(v, 1 / v) if prior == "uniform" else None
-    dev = deviation(table.channel(v), n_users=n, n_dims=d, n_sampled=best.n_sampled, probabilities=f)
+    dev = deviation(table.channel(v), users=n, dims=d, sampled=best.sampled, probabilities=f)
     # 5e-3: the optimal table's curve (histogram); a worst frequency on a grid of 65; the divisor n − 1.
     assert best.mse == pytest.approx(dev.mse, rel=5e-3)
 
@@ -55,10 +55,10 @@ def test_categories_choose_between_methods() -> None:
     """Few categories or a large budget: randomised response; many categories: unary encoding; over 256: not GRR."""
 
     def first(v: int, ε: float) -> str:
-        return plan(n_users=10**6, n_dims=5, n_categories=v, epsilon=ε).best.mechanism
+        return plan(users=10**6, dims=5, category_count=v, epsilon=ε).best.mechanism
 
     assert (first(3, 1.0), first(100, 1.0), first(100, 6.0)) == ("grr", "subset", "grr")
-    big = plan(n_users=10**6, n_dims=5, n_categories=300, epsilon=8.0)
+    big = plan(users=10**6, dims=5, category_count=300, epsilon=8.0)
     assert {o.mechanism for o in big} == {"grr", "subset", "oue", "histogram"}
 
 
@@ -67,8 +67,8 @@ def test_mixed_workload_adds_up() -> None:
     both = classes(mixed, "duchi", "oue", 10_000, 1.0, (1, 2))
     assert both.counts.tolist() == [3, 8]
     assert both.variances.shape == (2, 2)
-    numeric = deviation(mechanism("duchi", epsilon=1.0), n_users=10_000, n_dims=5, prior="uniform")
-    entries = deviation(oue(1.0).channel(4), n_users=10_000, n_dims=5, probabilities=[0.25] * 4)
+    numeric = deviation(mechanism("duchi", epsilon=1.0), users=10_000, dims=5, prior="uniform")
+    entries = deviation(oue(1.0).channel(4), users=10_000, dims=5, probabilities=[0.25] * 4)
     assert both.variances[0] == pytest.approx([float(numeric.variance), entries.variance[0]], rel=1e-4)
     assert mixed.what == "3 means and 8 frequencies"
 

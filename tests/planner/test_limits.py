@@ -20,7 +20,7 @@ WORDS = hd.Schema([hd.Categorical("word", [str(i) for i in range(100_000)])])
 @pytest.mark.parametrize("epsilon", [0.5, 4.0, 12.0])
 def test_every_option_of_very_many_categories_is_a_survey(prior: str, epsilon: float) -> None:
     """Unary and histogram encoding end at 65,536 categories, randomised response where 32 bits end."""
-    plan = hd.plan(schema=WORDS, n_users=100_000, epsilon=epsilon, prior=prior)
+    plan = hd.plan(schema=WORDS, users=100_000, epsilon=epsilon, prior=prior)
     assert plan.options
     for option in plan.options:
         assert option.mechanism not in ("oue", "histogram")
@@ -29,8 +29,7 @@ def test_every_option_of_very_many_categories_is_a_survey(prior: str, epsilon: f
 
 def test_the_limit_itself() -> None:
     at, above = (
-        hd.plan(n_users=10_000, n_dims=1, n_categories=n, epsilon=4.0, prior="worst")
-        for n in (65_536, 65_537)
+        hd.plan(users=10_000, dims=1, category_count=n, epsilon=4.0, prior="worst") for n in (65_536, 65_537)
     )
     assert "histogram" in {option.mechanism for option in at}
     assert "histogram" not in {option.mechanism for option in above}
@@ -40,28 +39,28 @@ def test_the_limit_itself() -> None:
 
 def test_numbers_beside_very_many_categories() -> None:
     schema = hd.Schema([hd.Numeric("x", 0, 1), *WORDS.dimensions, hd.Categorical("pet", ["cat", "dog"])])
-    plan = hd.plan(schema=schema, n_users=100_000, epsilon=1.0, mechanisms=["duchi"])
+    plan = hd.plan(schema=schema, users=100_000, epsilon=1.0, mechanisms=["duchi"])
     for option in plan.options:
-        assert option.survey().n_sampled == option.n_sampled
+        assert option.survey().sampled == option.sampled
 
 
 def test_a_method_that_serves_nothing_is_refused_by_name() -> None:
     asked = {"schema": WORDS, "categorical": ["oue", "histogram"]}
     with pytest.raises(InvalidInput, match=r"categorical = 'oue, histogram'.*100,000 categories.*projective"):
-        hd.plan(n_users=1000, epsilon=1.0, **asked)
+        hd.plan(users=1000, epsilon=1.0, **asked)
     with pytest.raises(InvalidInput, match="categorical = 'oue, histogram'"):
-        hd.plan(n_users=1000, tolerance=0.1, **asked)
+        hd.plan(users=1000, tolerance=0.1, **asked)
 
 
 @pytest.mark.parametrize("name", ["grr", "subset", "projective", "oue", "histogram"])
 def test_what_fits_has_a_channel_and_what_does_not_has_none(name: str) -> None:
-    for n_categories in (2, 5_000, 65_536, 65_537):
+    for category_count in (2, 5_000, 65_536, 65_537):
         for epsilon in (0.001, 0.5, 4.0):
-            if categorical_fits(name, epsilon, n_categories):
-                assert categorical_channel(name, epsilon, n_categories).takes[0].size == n_categories
+            if categorical_fits(name, epsilon, category_count):
+                assert categorical_channel(name, epsilon, category_count).inputs[0].size == category_count
             else:
                 with pytest.raises(InvalidInput):
-                    categorical_channel(name, epsilon, n_categories)
+                    categorical_channel(name, epsilon, category_count)
 
 
 def test_large_sets_do_not_fit() -> None:

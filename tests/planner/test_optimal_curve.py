@@ -58,7 +58,7 @@ def test_never_worse_than_its_rivals_in_the_worst_case() -> None:
 
 
 def test_planned_error_is_the_deployed_tables() -> None:
-    best = plan(n_users=50_000, n_dims=30, epsilon=1.1, mechanisms=["optimal"]).best
-    table = mechanism("optimal", epsilon=1.1 / best.n_sampled)
-    deployed = deviation(table, n_users=50_000, n_dims=30, n_sampled=best.n_sampled, prior="uniform")
+    best = plan(users=50_000, dims=30, epsilon=1.1, mechanisms=["optimal"]).best
+    table = mechanism("optimal", epsilon=1.1 / best.sampled)
+    deployed = deviation(table, users=50_000, dims=30, sampled=best.sampled, prior="uniform")
     assert best.mse == pytest.approx(deployed.mse, rel=5e-3)

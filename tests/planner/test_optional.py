@@ -45,7 +45,7 @@ def test_between_the_stored_budgets(epsilon: float) -> None:
 
 
 def test_a_plan_with_an_optional_number() -> None:
-    plan = hd.plan(schema=hd.Schema([PAY]), n_users=10_000, epsilon=2.0)
+    plan = hd.plan(schema=hd.Schema([PAY]), users=10_000, epsilon=2.0)
     best = plan.best
     assert (best.mechanism, best.workload.n_coordinates) == ("optional", 2)
     assert list(best.errors) == ["mean of pay", "share with pay"]
@@ -53,16 +53,16 @@ def test_a_plan_with_an_optional_number() -> None:
     assert "standard errors: mean of pay ±" in plan.summary
     assert "zeros for means and one half for shares would score" in plan.summary
     assert best.survey().channels[0].mechanism == "optional"
-    beside = hd.plan(schema=hd.Schema([PAY, AGE]), n_users=10_000, epsilon=2.0, mechanisms=["duchi"])
+    beside = hd.plan(schema=hd.Schema([PAY, AGE]), users=10_000, epsilon=2.0, mechanisms=["duchi"])
     assert "by duchi and optional" in beside.summary
     with pytest.raises(
         InvalidInput, match=r"epsilon = 0\.01 is not allowed: optional numbers need at least 0\.05"
     ):
-        hd.plan(schema=hd.Schema([PAY]), n_users=10_000, epsilon=0.01)
+        hd.plan(schema=hd.Schema([PAY]), users=10_000, epsilon=0.01)
     with pytest.raises(InvalidInput, match="need a number that is not optional"):
-        hd.plan(schema=hd.Schema([PAY]), n_users=10_000, epsilon=1.0, statistic="variance")
-    many = hd.plan(schema=hd.Schema([PAY, AGE]), n_users=10_000, epsilon=0.08, mechanisms=["duchi"])
-    assert {option.n_sampled for option in many} == {1}  # two answers would have too small a budget each
+        hd.plan(schema=hd.Schema([PAY]), users=10_000, epsilon=1.0, statistic="variance")
+    many = hd.plan(schema=hd.Schema([PAY, AGE]), users=10_000, epsilon=0.08, mechanisms=["duchi"])
+    assert {option.sampled for option in many} == {1}  # two answers would have too small a budget each
 
 
 def _reach(present: float) -> float:
@@ -74,9 +74,9 @@ def _reach(present: float) -> float:
 def test_users_are_solved_for() -> None:
     plan = hd.plan(schema=hd.Schema([PAY]), epsilon=2.0, tolerance={"pay": "2 k"})
     assert plan.own_units["pay"]["all"] == pytest.approx(2.0, rel=0.005)
-    few = hd.plan(schema=hd.Schema([PAY]), n_users=50, epsilon=1.0)
-    assert few.best.few
-    assert "nothing useful can be promised" in few.summary
+    small_sample = hd.plan(schema=hd.Schema([PAY]), users=50, epsilon=1.0)
+    assert small_sample.best.small_sample
+    assert "nothing useful can be promised" in small_sample.summary
     assert _reach(0.5) > _reach(0.9) > 2.0
 
 
@@ -90,12 +90,12 @@ def test_what_is_known_of_the_values_and_of_the_gaps() -> None:
         pa.chunked_array([[10.0, None, 30.0, None]]),
     ]
     for given in gaps:
-        plan = hd.plan(schema=schema, n_users=1000, epsilon=1.0, values={"pay": given})
+        plan = hd.plan(schema=schema, users=1000, epsilon=1.0, values={"pay": given})
         group = plan.best.workload.groups[0]
         assert group.present == 0.5
         assert group.prior.mean == pytest.approx(-0.6)
         assert "50 % of the users have an optional value (as given)" in plan.summary
-    told = hd.plan(schema=schema, n_users=1000, epsilon=1.0, prior={"pay": ([0, 50, 100], [1, 3])})
+    told = hd.plan(schema=schema, users=1000, epsilon=1.0, prior={"pay": ([0, 50, 100], [1, 3])})
     assert told.best.workload.groups[0].present is None
     assert "90 % of the users have an optional value (assumed)" in told.summary
 
@@ -103,7 +103,7 @@ def test_what_is_known_of_the_values_and_of_the_gaps() -> None:
 def test_the_share_of_users_who_have_a_number_can_be_told() -> None:
     schema = hd.Schema([PAY, hd.Numeric("rent", 0, 9, optional=True)])
     prior: Any = {"pay": {"present": 0.2}, "rent": {"present": 1.0, "values": ([0, 3, 9], [3, 1])}}
-    plan = hd.plan(schema=schema, n_users=1000, epsilon=1.0, prior=prior)
+    plan = hd.plan(schema=schema, users=1000, epsilon=1.0, prior=prior)
     pay, rent = (plan.best.workload.groups[k] for k in plan.best.workload.places)
     assert (pay.present, pay.prior.uniform) == (0.2, True)
     assert plan.setting.prior_name == "given"
@@ -112,7 +112,7 @@ def test_the_share_of_users_who_have_a_number_can_be_told() -> None:
     assert "20 % to 100 % of the users have an optional value (as given)" in plan.summary
     errors = plan.best.errors  # each by its own share, and in its own units
     assert errors["mean of pay"] / 50 > 3 * errors["mean of rent"] / 4.5
-    part = hd.plan(schema=schema, n_users=1000, epsilon=1.0, prior={"pay": {"present": 0.9}})
+    part = hd.plan(schema=schema, users=1000, epsilon=1.0, prior={"pay": {"present": 0.9}})
     assert "(in part assumed)" in part.summary
 
 
@@ -120,11 +120,11 @@ def test_what_cannot_be_told() -> None:
     wrong: list[Any] = [{"present": 0.0}, {"present": 1.5}, {"present": True}, {"share": 0.5}]
     for given in wrong:
         with pytest.raises(InvalidInput, match=r"prior = \{'pay': .*a share above 0 and up to 1"):
-            hd.plan(schema=hd.Schema([PAY]), n_users=1000, epsilon=1.0, prior={"pay": given})
+            hd.plan(schema=hd.Schema([PAY]), users=1000, epsilon=1.0, prior={"pay": given})
     with pytest.raises(InvalidInput, match="values = 'pay' is not allowed: at least one number"):
-        hd.plan(schema=hd.Schema([PAY]), n_users=1000, epsilon=1.0, values={"pay": [None, None]})
+        hd.plan(schema=hd.Schema([PAY]), users=1000, epsilon=1.0, values={"pay": [None, None]})
     with pytest.raises(InvalidInput, match=r"values = \[nan\] is not allowed: finite values"):
-        hd.plan(schema=hd.Schema([AGE]), n_users=1000, epsilon=1.0, values={"age": [1.0, np.nan]})
+        hd.plan(schema=hd.Schema([AGE]), users=1000, epsilon=1.0, values={"age": [1.0, np.nan]})
 
 
 def test_a_tally_tells_the_share_too() -> None:
@@ -133,11 +133,11 @@ def test_a_tally_tells_the_share_too() -> None:
     gone = np.arange(20_000) % 10 >= 3
     table = pa.table({"pay": pa.array(np.linspace(0, 50, 20_000), mask=gone)})
     tally = simulate_tally(table, hd.Survey(schema, epsilon=2.0), seed=1)
-    group = hd.plan(schema=schema, n_users=1000, epsilon=1.0, prior=tally).best.workload.groups[0]
+    group = hd.plan(schema=schema, users=1000, epsilon=1.0, prior=tally).best.workload.groups[0]
     assert group.present == pytest.approx(0.3, abs=0.03)
     assert group.prior.mean == pytest.approx(-0.5, abs=0.1)
     needed = hd.Schema([hd.Numeric("pay", 0, 100)])  # nobody may leave it out any more
-    plain = hd.plan(schema=needed, n_users=1000, epsilon=1.0, prior=tally, mechanisms=["duchi"])
+    plain = hd.plan(schema=needed, users=1000, epsilon=1.0, prior=tally, mechanisms=["duchi"])
     assert plain.best.workload.groups[0].prior.key == group.prior.key
 
 
@@ -155,7 +155,7 @@ def test_the_error_of_the_design_itself(epsilon: float, most: float) -> None:
 def test_what_is_foretold_is_the_table_that_is_deployed(epsilon: float, present: float) -> None:
     """The variance of value − R·present and of present by the law of a report, cell by cell; all report."""
     values = np.where(np.arange(1000) < 1000 * present, np.linspace(0, 60, 1000), np.nan)
-    best = hd.plan(schema=hd.Schema([PAY]), n_users=5000, epsilon=epsilon, values={"pay": values}).best
+    best = hd.plan(schema=hd.Schema([PAY]), users=5000, epsilon=epsilon, values={"pay": values}).best
     channel: Any = best.survey().channels[0]
     prior = best.workload.groups[0].prior
     shares = np.append(present * prior.on_levels(channel.parts[0].size - 1), 1 - present)
@@ -172,11 +172,11 @@ def test_what_is_foretold_is_the_table_that_is_deployed(epsilon: float, present:
 
 @pytest.mark.parametrize("epsilon", [0.3, 2.0, 8.0])
 def test_no_values_are_worse_than_the_worst(epsilon: float) -> None:
-    for n_dims, present in ((1, 0.9), (4, 0.3)):
-        group = Group(n_dims, optional=True, present=present)
+    for dims, present in ((1, 0.9), (4, 0.3)):
+        group = Group(dims, optional=True, present=present)
         worst = classes(Workload((group,)), "", "", 999, epsilon, (1,), worst=True).variances[0]
         for values in ([-1.0, 1.0], [0.0], [1.0], [0.2, 0.9, -0.7], [0.5, 1.0]):
-            own = Group(n_dims, prior=as_prior(np.array(values)), optional=True, present=present)
+            own = Group(dims, prior=as_prior(np.array(values)), optional=True, present=present)
             made = classes(Workload((own,)), "", "", 999, epsilon, (1,)).variances[0]
             assert (made <= worst * 1.001).all()
 
@@ -196,7 +196,7 @@ def test_what_is_foretold_comes_true_on_real_data(epsilon: float, colour: float)
     table = pa.table({"proline": pa.array(proline, mask=np.isnan(proline)), "hue": frame["hue"].to_numpy()})
     schema = hd.Schema([hd.Numeric("proline", 200, 1800, optional=True), hd.Numeric("hue", 0, 2)])
     best = hd.plan(
-        schema=schema, n_users=4000, epsilon=epsilon, values={"proline": proline}, mechanisms=["duchi"]
+        schema=schema, users=4000, epsilon=epsilon, values={"proline": proline}, mechanisms=["duchi"]
     ).best
     truth = np.array([np.nanmean(proline), np.mean(~np.isnan(proline))])
     survey = best.survey()
@@ -204,5 +204,5 @@ def test_what_is_foretold_comes_true_on_real_data(epsilon: float, colour: float)
     rows = list(zip(found[0].dimensions, found[0].statistics, strict=True))
     at = [rows.index(("proline", name)) for name in ("mean", "share")]
     squares = np.square([answer.value[at] - truth for answer in found])
-    foretold = np.square([best.errors["mean of proline"], best.errors["share with proline"]])
-    assert (np.abs(squares.mean(axis=0) - foretold) < 4.5 * squares.std(axis=0, ddof=1) / np.sqrt(80)).all()
+    predicted = np.square([best.errors["mean of proline"], best.errors["share with proline"]])
+    assert (np.abs(squares.mean(axis=0) - predicted) < 4.5 * squares.std(axis=0, ddof=1) / np.sqrt(80)).all()

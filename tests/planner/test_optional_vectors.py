@@ -24,7 +24,7 @@ PAY = hd.Numeric("pay", 0, 100, optional=True)
 
 
 def test_a_plan_with_an_optional_vector() -> None:
-    plan = hd.plan(schema=hd.Schema([MOVE]), n_users=10_000, epsilon=4.0)
+    plan = hd.plan(schema=hd.Schema([MOVE]), users=10_000, epsilon=4.0)
     best = plan.best
     assert (best.mechanism, best.workload.n_coordinates) == ("codebook", 11)
     assert list(best.errors) == ["coordinate of move", "share with move"]
@@ -44,12 +44,12 @@ def test_a_plan_with_an_optional_vector() -> None:
     with pytest.raises(InvalidInput, match="is not what was planned: 10 coordinates and 1 share"):
         best.survey(hd.Schema([hd.Vector("move", 10)]))
     with pytest.raises(InvalidInput, match="need a number that is not optional"):
-        hd.plan(schema=hd.Schema([MOVE]), n_users=1000, epsilon=1.0, statistic="variance")
+        hd.plan(schema=hd.Schema([MOVE]), users=1000, epsilon=1.0, statistic="variance")
 
 
 def test_beside_everything_else() -> None:
     others = [AGE, PAY, hd.Vector("where", 2), hd.Categorical("pet", ["cat", "dog"])]
-    plan = hd.plan(schema=hd.Schema([MOVE, *others]), n_users=100_000, epsilon=4.0, mechanisms=["duchi"])
+    plan = hd.plan(schema=hd.Schema([MOVE, *others]), users=100_000, epsilon=4.0, mechanisms=["duchi"])
     best = plan.best
     assert set(best.errors) == {
         "coordinate of move",
@@ -72,11 +72,11 @@ def test_users_and_budgets_are_solved_for() -> None:
     assert "all of these at once: coordinates of move ±0.1" in users.summary
     told: Any = {"prior": {"move": {"present": 0.3}}, "mechanisms": ["duchi"]}
     rarer = hd.plan(schema=schema, epsilon=4.0, tolerance={"move": 0.1}, **told)
-    assert rarer.best.n_users > 8 * users.best.n_users  # nearly (0.9/0.3)² times
-    budget = hd.plan(schema=hd.Schema([MOVE]), n_users=50_000, tolerance=0.05)
+    assert rarer.best.users > 8 * users.best.users  # nearly (0.9/0.3)² times
+    budget = hd.plan(schema=hd.Schema([MOVE]), users=50_000, tolerance=0.05)
     assert budget.best.tolerance_joint <= 0.05
     with pytest.raises(NotReachable, match="10 coordinates and 1 share of users with a value"):
-        hd.plan(schema=hd.Schema([MOVE]), n_users=100, epsilon=0.5, tolerance=0.01, probability=0.9)
+        hd.plan(schema=hd.Schema([MOVE]), users=100, epsilon=0.5, tolerance=0.01, probability=0.9)
 
 
 def test_what_is_known_of_the_vectors_and_of_the_gaps() -> None:
@@ -90,7 +90,7 @@ def test_what_is_known_of_the_vectors_and_of_the_gaps() -> None:
         pa.chunked_array([[[2.0, 0.0], None], [[0.0, -2.0], None]]),
     ]
     for given in gaps:
-        plan = hd.plan(schema=hd.Schema([PAIR]), n_users=5000, epsilon=4.0, values={"pair": given})
+        plan = hd.plan(schema=hd.Schema([PAIR]), users=5000, epsilon=4.0, values={"pair": given})
         group = plan.best.workload.groups[0]
         assert (group.present, group.energy) == (0.5, pytest.approx(1.0))
         assert group.squares == pytest.approx(0.5)
@@ -101,22 +101,22 @@ def test_what_is_known_of_the_vectors_and_of_the_gaps() -> None:
 def test_the_share_can_be_told() -> None:
     schema = hd.Schema([PAIR, MOVE])
     prior: Any = {"pair": {"present": 0.2}, "move": {"present": 1.0, "values": [[1.0] + [0.0] * 9, None]}}
-    plan = hd.plan(schema=schema, n_users=10_000, epsilon=4.0, prior=prior)
+    plan = hd.plan(schema=schema, users=10_000, epsilon=4.0, prior=prior)
     pair, move = (plan.best.workload.groups[k] for k in plan.best.workload.places)
     assert (pair.present, pair.energy) == (0.2, None)
     assert (move.present, move.energy) == (1.0, pytest.approx(0.25))
     assert "20 % to 100 % of the users have an optional value (as given)" in plan.summary
-    part = hd.plan(schema=schema, n_users=10_000, epsilon=4.0, prior={"pair": {"present": 0.9}})
+    part = hd.plan(schema=schema, users=10_000, epsilon=4.0, prior={"pair": {"present": 0.9}})
     assert "(in part assumed)" in part.summary
     wrong: list[Any] = [{"present": 0.0}, {"present": 1.5}, {"present": True}, {"share": 0.5}]
     for given in wrong:
         with pytest.raises(InvalidInput, match=r"of an optional vector \{'present': a share above 0"):
-            hd.plan(schema=schema, n_users=1000, epsilon=1.0, prior={"pair": given})
+            hd.plan(schema=schema, users=1000, epsilon=1.0, prior={"pair": given})
     for empty in ("0|1", [], 3.0):
         with pytest.raises(InvalidInput, match="vectors in the dimension's own units"):
-            hd.plan(schema=schema, n_users=1000, epsilon=1.0, prior={"pair": empty})
+            hd.plan(schema=schema, users=1000, epsilon=1.0, prior={"pair": empty})
     with pytest.raises(InvalidInput, match="values = 'pair' is not allowed: at least one vector that is not"):
-        hd.plan(schema=schema, n_users=1000, epsilon=1.0, values={"pair": [None, [1.0]]})
+        hd.plan(schema=schema, users=1000, epsilon=1.0, values={"pair": [None, [1.0]]})
 
 
 def test_a_tally_tells_the_share() -> None:
@@ -124,13 +124,13 @@ def test_a_tally_tells_the_share() -> None:
     schema = hd.Schema([PAIR])
     rows = [[1.0, 0.5] if k % 10 < 3 else None for k in range(20_000)]
     tally = simulate_tally(pa.table({"pair": rows}), hd.Survey(schema, epsilon=4.0), seed=1)
-    plan = hd.plan(n_users=10_000, epsilon=4.0, prior=tally)
+    plan = hd.plan(users=10_000, epsilon=4.0, prior=tally)
     assert plan.best.workload.groups[0].present == pytest.approx(0.3, abs=0.03)
     assert "(as given)" in plan.summary
     needed = hd.Schema(
         [hd.Vector("pair", 2)]
     )  # nobody may leave it out any more: nothing is told of the vectors
-    group = hd.plan(schema=needed, n_users=1000, epsilon=1.0, prior=tally).best.workload.groups[0]
+    group = hd.plan(schema=needed, users=1000, epsilon=1.0, prior=tally).best.workload.groups[0]
     assert (group.present, group.energy) == (None, None)
     everybody = simulate_tally(pa.table({"pair": [[1.0, 0.5]] * 50}), hd.Survey(schema, epsilon=4.0), seed=1)
     assert 0.5 < everybody.priors()["pair"]["present"] <= 1.0
@@ -148,7 +148,7 @@ def test_a_tally_tells_the_share() -> None:
 def test_no_promise_where_no_mean_is_told() -> None:
     """A mean among too few is not told, so nothing is promised of it; asked for users, there are enough to tell it."""
     schema, prior = hd.Schema([MOVE]), {"move": {"present": 0.05}}
-    plan = hd.plan(schema=schema, n_users=300, epsilon=1.0, prior=prior)
+    plan = hd.plan(schema=schema, users=300, epsilon=1.0, prior=prior)
     assert plan.best.tolerance_each == plan.best.tolerance_joint == np.inf
     assert plan.best.probability_within == 0.0
     assert (
@@ -156,27 +156,27 @@ def test_no_promise_where_no_mean_is_told() -> None:
         in plan.summary
     )
     assert "∞" not in plan.summary
-    named = hd.plan(schema=schema, n_users=300, epsilon=1.0, prior=prior, tolerance={"move": 1.0})
+    named = hd.plan(schema=schema, users=300, epsilon=1.0, prior=prior, tolerance={"move": 1.0})
     assert not named.reachable
     assert "nothing can be promised of move: the share of users" in named.summary
     enough = hd.plan(schema=schema, epsilon=1.0, prior=prior, tolerance={"move": 2.0}).best
     assert enough.errors["share with move"] < 0.05 / 3
     other = hd.plan(
         schema=hd.Schema([MOVE, AGE]),
-        n_users=300,
+        users=300,
         epsilon=1.0,
         prior=prior,
         tolerance={"age": 30},
         mechanisms=["duchi"],
     )
     assert np.isfinite(other.best.tolerance_each)  # nothing is asked of the vector
-    number = hd.plan(schema=hd.Schema([PAY]), n_users=300, epsilon=1.0, prior={"pay": {"present": 0.05}})
+    number = hd.plan(schema=hd.Schema([PAY]), users=300, epsilon=1.0, prior={"pay": {"present": 0.05}})
     assert "nothing can be promised of 1 mean and 1 share" in number.summary
 
 
 def test_few_answers_are_bounded() -> None:
-    plan = hd.plan(schema=hd.Schema([MOVE]), n_users=30, epsilon=4.0)
-    assert plan.best.few
+    plan = hd.plan(schema=hd.Schema([MOVE]), users=30, epsilon=4.0)
+    assert plan.best.small_sample
     assert "for all of them at once nothing useful can be promised" in plan.summary
     sizes = [
         farthest(Workload((Group(1, length=5, optional=True, present=π),)), "", 1.0, 1) for π in (0.9, 0.1)
@@ -189,12 +189,12 @@ def test_few_answers_are_bounded() -> None:
 @pytest.mark.parametrize("length", [1, 30])
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
 def test_no_vectors_are_worse_than_the_worst(length: int, epsilon: float) -> None:
-    for n_dims, present in ((1, 0.9), (4, 0.3)):
+    for dims, present in ((1, 0.9), (4, 0.3)):
         given: Any = {"length": length, "optional": True, "present": present}
-        worst = classes(Workload((Group(n_dims, **given),)), "", "", 9999, epsilon, (1,), worst=True)
-        assert worst.counts.sum() == n_dims * (length + 1)
+        worst = classes(Workload((Group(dims, **given),)), "", "", 9999, epsilon, (1,), worst=True)
+        assert worst.counts.sum() == dims * (length + 1)
         for energy, square in ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.5, 0.2)):
-            own = Group(n_dims, energy=energy, squares=square, **given)
+            own = Group(dims, energy=energy, squares=square, **given)
             made = classes(Workload((own,)), "", "", 9999, epsilon, (1,))
             assert made.mse[0] <= worst.mse[0] * (1 + 1e-12)
 
@@ -217,9 +217,7 @@ def test_what_is_foretold_comes_true_on_real_data(epsilon: float, share: float) 
     table = pa.table({"patient": rows, "age": np.nan_to_num(x[:, 0])})
     patient = hd.Vector("patient", 10, norm=4.0, optional=True)
     schema = hd.Schema([patient, hd.Numeric("age", -4, 4)])
-    plan = hd.plan(
-        schema=schema, n_users=4000, epsilon=epsilon, values={"patient": rows}, mechanisms=["duchi"]
-    )
+    plan = hd.plan(schema=schema, users=4000, epsilon=epsilon, values={"patient": rows}, mechanisms=["duchi"])
     best = plan.best
     there = [patient.clean(row) for row in rows if row is not None]
     truth = np.append(np.mean(there, axis=0), len(there) / len(rows))
@@ -229,9 +227,9 @@ def test_what_is_foretold_comes_true_on_real_data(epsilon: float, share: float) 
     ]
     errors = np.array(found)
     squares = np.column_stack([np.square(errors[:, :-1]).mean(axis=1), np.square(errors[:, -1])])
-    foretold = np.square([best.errors["coordinate of patient"], best.errors["share with patient"]])
-    second = foretold * [3 * foretold[1] / truth[-1] ** 2, 0.0]
-    gap = np.abs(squares.mean(axis=0) - foretold)
+    predicted = np.square([best.errors["coordinate of patient"], best.errors["share with patient"]])
+    second = predicted * [3 * predicted[1] / truth[-1] ** 2, 0.0]
+    gap = np.abs(squares.mean(axis=0) - predicted)
     assert (gap < 4.5 * squares.std(axis=0, ddof=1) / np.sqrt(80) + second).all()
     units = np.append(np.full(10, 4.0), 1.0)
     assert (np.abs(errors / units).max(axis=1) <= best.tolerance_joint).sum() >= 69

@@ -20,7 +20,7 @@ EVEN = UNIFORM, UNIFORM
 def test_the_published_errors_of_100_numbers(epsilon: float, single: float, paired: float) -> None:
     """n·MSE of 100 numbers spread evenly, one of them sent, and one pair sent: at most as published."""
     n = 10**9
-    plan = hd.plan(n_users=n, n_dims=100, epsilon=epsilon, mechanisms=["optimal_mean", "pair"])
+    plan = hd.plan(users=n, dims=100, epsilon=epsilon, mechanisms=["optimal_mean", "pair"])
     best = {option.mechanism: option for option in plan.mechanisms}
     assert plan.best.mechanism == PAIR
     assert best["optimal_mean"].mse * n <= single
@@ -57,7 +57,7 @@ def test_small_and_large_budgets() -> None:
 def test_a_plan_pairs_numbers_of_its_own_accord(epsilon: float, gain: str) -> None:
     """Without a list of mechanisms neighbours are paired where that lowers the error, and the summary says why."""
     schema = hd.Schema([hd.Numeric(f"x{i}", 0, 10) for i in range(6)])
-    plan = hd.plan(schema=schema, n_users=100_000, epsilon=epsilon)
+    plan = hd.plan(schema=schema, users=100_000, epsilon=epsilon)
     assert plan.best.mechanism == PAIR
     assert (
         f"pairs, because two numbers asked together under the whole budget have {gain} times" in plan.summary
@@ -72,13 +72,13 @@ def test_a_plan_does_not_pair_where_nothing_is_gained() -> None:
     """Little budget, one number, optional numbers, categories, values near the middle: no pair is first."""
     optional = hd.Schema([hd.Numeric(x, 0, 1, optional=True) for x in "ab"])
     near = stats.norm(0, 0.05)
-    few = {"n_users": 100_000}
+    small_sample = {"users": 100_000}
     for plan in (
-        hd.plan(n_dims=10, epsilon=1.0, **few),
-        hd.plan(n_dims=1, epsilon=4.0, **few),
-        hd.plan(schema=optional, epsilon=4.0, **few),
-        hd.plan(n_dims=10, n_categories=5, epsilon=4.0, **few),
-        hd.plan(n_dims=10, epsilon=2.0, prior=near, mechanisms=["optimal_mean", "pair"], **few),
+        hd.plan(dims=10, epsilon=1.0, **small_sample),
+        hd.plan(dims=1, epsilon=4.0, **small_sample),
+        hd.plan(schema=optional, epsilon=4.0, **small_sample),
+        hd.plan(dims=10, category_count=5, epsilon=4.0, **small_sample),
+        hd.plan(dims=10, epsilon=2.0, prior=near, mechanisms=["optimal_mean", "pair"], **small_sample),
     ):
         assert plan.best.mechanism != PAIR
 
@@ -86,22 +86,22 @@ def test_a_plan_does_not_pair_where_nothing_is_gained() -> None:
 def test_pairs_and_blocks_do_not_keep_other_statistics_from_being_planned() -> None:
     """Of blocks and pairs only means are foretold: they are left out, and the others are ranked."""
     for statistic in ("variance", "covariance"):
-        plan = hd.plan(n_users=100_000, n_dims=4, epsilon=4.0, statistic=statistic)
+        plan = hd.plan(users=100_000, dims=4, epsilon=4.0, statistic=statistic)
         assert not {option.mechanism for option in plan.options} & {"pair", "agreement"}
     with pytest.raises(InvalidInput, match="by other mechanisms than pair and agreement"):
-        hd.plan(n_users=100_000, n_dims=4, epsilon=4.0, statistic="covariance", mechanisms=["pair"])
+        hd.plan(users=100_000, dims=4, epsilon=4.0, statistic="covariance", mechanisms=["pair"])
 
 
 def test_no_option_asks_for_a_pair_under_less_than_a_pair_needs() -> None:
     """Every option's survey can be made: a pair needs ε/m of at least 0.05."""
     schema = hd.Schema([hd.Numeric(f"x{i}", 0, 1) for i in range(80)])
-    plan = hd.plan(schema=schema, n_users=10**6, epsilon=1.6, mechanisms=["pair"])
-    assert {option.n_sampled for option in plan.options} >= {1, 2}
+    plan = hd.plan(schema=schema, users=10**6, epsilon=1.6, mechanisms=["pair"])
+    assert {option.sampled for option in plan.options} >= {1, 2}
     assert all(option.epsilon_per_value >= 0.05 for option in plan.options)
 
 
 def test_a_list_of_mechanisms_without_pairs_leaves_them_out() -> None:
-    plan = hd.plan(n_users=100_000, n_dims=40, epsilon=4.0, mechanisms=["optimal_mean"])
+    plan = hd.plan(users=100_000, dims=40, epsilon=4.0, mechanisms=["optimal_mean"])
     assert {option.mechanism for option in plan} == {"optimal_mean"}
     assert "pairs" not in plan.summary
 
@@ -111,7 +111,7 @@ def test_the_survey_asks_neighbours_together() -> None:
         [*(hd.Numeric(f"x{i}", 0, 1) for i in range(5)), hd.Categorical("pet", ["cat", "dog"])]
     )
     assert neighbours(schema) == [("x0", "x1"), ("x2", "x3")]
-    option = hd.plan(schema=schema, n_users=10_000, epsilon=2.0, mechanisms=["pair"]).best
+    option = hd.plan(schema=schema, users=10_000, epsilon=2.0, mechanisms=["pair"]).best
     survey = option.survey()
     assert [question.dimensions for question in survey.questions] == [(0, 1), (2, 3), (4,), (5,)]
     assert arrangement(PAIR).n_questions(option.workload) == len(survey.questions)
@@ -120,6 +120,6 @@ def test_the_survey_asks_neighbours_together() -> None:
 def test_what_cannot_be_paired() -> None:
     optional = hd.Schema([hd.Numeric("a", 0, 1, optional=True), hd.Numeric("b", 0, 1)])
     with pytest.raises(InvalidInput, match=r"not optional.*take away optional and give a default"):
-        hd.plan(schema=optional, n_users=100, epsilon=1.0, mechanisms=["pair"])
+        hd.plan(schema=optional, users=100, epsilon=1.0, mechanisms=["pair"])
     with pytest.raises(InvalidInput, match=r"at least 0\.05"):
-        hd.plan(n_users=100, n_dims=4, epsilon=0.01, mechanisms=["pair"])
+        hd.plan(users=100, dims=4, epsilon=0.01, mechanisms=["pair"])

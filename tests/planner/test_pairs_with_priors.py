@@ -23,11 +23,11 @@ from hdr4me.statistics.calibrate import functional
 NEAR, ENDS, SKEWED = as_prior(stats.norm(0, 0.1)), as_prior([-1.0, 1.0]), as_prior(stats.norm(-0.5, 0.3))
 
 
-def variances(survey: hd.Survey, priors: list[Prior], n_users: int) -> list[float]:
+def variances(survey: hd.Survey, priors: list[Prior], users: int) -> list[float]:
     """The variance of each number's mean by the survey's own channels: the law of a report, cell by cell."""
     found = []
     for q, question in enumerate(survey.questions):
-        inverse = mean_inverse_count(n_users, float(survey.inclusion(q)))
+        inverse = mean_inverse_count(users, float(survey.inclusion(q)))
         own = [priors[j] for j in question.dimensions]
         shares = np.ones(1)
         for prior, part in zip(own, question.channel.parts, strict=True):  # type: ignore[attr-defined]
@@ -37,12 +37,12 @@ def variances(survey: hd.Survey, priors: list[Prior], n_users: int) -> list[floa
             law = shares @ probabilities(question.channel.weights)  # type: ignore[attr-defined]
             assert law @ moments.decode == pytest.approx(prior.mean, abs=1e-9)
             found.append(float(law @ moments.decode**2 - prior.mean_square) * inverse)
-            found[-1] += prior.variance * (inverse - 1 / n_users)
+            found[-1] += prior.variance * (inverse - 1 / users)
     return found
 
 
 def paired(schema: hd.Schema, epsilon: float, **told: Any) -> list[Option]:
-    plan = hd.plan(schema=schema, n_users=20_000, epsilon=epsilon, mechanisms=["pair"], **told)
+    plan = hd.plan(schema=schema, users=20_000, epsilon=epsilon, mechanisms=["pair"], **told)
     return list(plan.options)
 
 
@@ -52,14 +52,14 @@ def test_what_is_foretold_is_the_table_that_is_deployed(epsilon: float, prior: P
     """The best option of four numbers, exactly: between the budgets of a curve it was wrong by 1.2 to 7.5 times."""
     schema = hd.Schema([hd.Numeric(x, -1, 1) for x in "abcd"])
     option = paired(schema, epsilon, prior=prior)[0]
-    exact = variances(option.survey(), [prior] * 4, option.n_users)
+    exact = variances(option.survey(), [prior] * 4, option.users)
     assert option.mse == pytest.approx(np.mean(exact), rel=1e-9)
 
 
 def test_values_spread_evenly_are_foretold_exactly_too() -> None:
     schema = hd.Schema([hd.Numeric(x, -1, 1) for x in "ab"])
     for option in paired(schema, 1.66):
-        exact = variances(option.survey(), [as_prior("uniform")] * 2, option.n_users)
+        exact = variances(option.survey(), [as_prior("uniform")] * 2, option.users)
         assert option.mse == pytest.approx(np.mean(exact), rel=1e-6)
 
 
@@ -71,7 +71,7 @@ def test_numbers_of_different_priors_and_one_that_is_left_over() -> None:
     survey = option.survey()
     assert [question.channel.mechanism for question in survey.questions] == ["pair", "pair", "optimal"]
     assert survey.questions[0].channel is survey.questions[1].channel
-    exact = variances(survey, priors, option.n_users)
+    exact = variances(survey, priors, option.users)
     made = option.classes()
     assert sorted(made.counts.tolist()) == [1.0] * 5
     by_group = {
@@ -109,16 +109,16 @@ def test_the_worst_values_of_a_designed_table() -> None:
     assert pair_moments(2.0, (SKEWED, SKEWED), (SKEWED, SKEWED), exact=True)[2] == pytest.approx(
         largest, rel=1e-9
     )
-    assert option.worst_mse == pytest.approx(largest / option.n_users, rel=1e-9)
+    assert option.worst_mse == pytest.approx(largest / option.users, rel=1e-9)
 
 
 @pytest.mark.parametrize("mechanism", ["pair", "optimal_mean"])
 def test_users_solved_for_keep_the_tolerance_and_are_hardly_more_than_needed(mechanism: str) -> None:
     """While users are solved for designs are interpolated; what is told is right all the same."""
-    asked: Any = {"n_dims": 4, "epsilon": 3.3, "prior": SKEWED, "mechanisms": [mechanism]}
+    asked: Any = {"dims": 4, "epsilon": 3.3, "prior": SKEWED, "mechanisms": [mechanism]}
     found = hd.plan(tolerance=0.02, **asked)
     assert found.kept >= 0.95
-    fewer = hd.plan(n_users=int(found.best.n_users * 0.99), tolerance=0.02, **asked)
+    fewer = hd.plan(users=int(found.best.users * 0.99), tolerance=0.02, **asked)
     assert fewer.kept < 0.95
 
 
@@ -127,7 +127,7 @@ def test_numbers_by_themselves_have_tables_of_their_own() -> None:
     schema = hd.Schema([hd.Numeric(x, -1, 1) for x in "abc"])
     priors = [NEAR, SKEWED, NEAR]
     told = dict(zip("abc", priors, strict=True))
-    option = hd.plan(schema=schema, n_users=9000, epsilon=2.0, mechanisms=["optimal_mean"], prior=told).best
+    option = hd.plan(schema=schema, users=9000, epsilon=2.0, mechanisms=["optimal_mean"], prior=told).best
     survey = option.survey()
     assert len(survey.channels) == 2
     assert option.mse == pytest.approx(np.mean(variances(survey, priors, 9000)), rel=1e-9)
@@ -141,7 +141,7 @@ def test_too_many_priors_share_a_table() -> None:
     assert shared[0].mean == pytest.approx(np.mean([prior.mean for prior in many]))
     schema = hd.Schema([hd.Numeric(f"x{i}", -1, 1) for i in range(len(many))])
     told = {f"x{i}": prior for i, prior in enumerate(many)}
-    option = hd.plan(schema=schema, n_users=9000, epsilon=1.0, mechanisms=["optimal_mean"], prior=told).best
+    option = hd.plan(schema=schema, users=9000, epsilon=1.0, mechanisms=["optimal_mean"], prior=told).best
     survey = option.survey()
     assert len(survey.channels) == 1
     assert option.mse == pytest.approx(np.mean(variances(survey, many, 9000)), rel=1e-9)
@@ -159,7 +159,7 @@ def test_what_is_foretold_comes_true_on_real_data(epsilon: float) -> None:
     frame = frame.iloc[np.random.default_rng(5).integers(0, len(frame), 3000)]
     schema = hd.Schema([hd.Numeric(x, float(frame[x].min()), float(frame[x].max())) for x in frame.columns])
     values = {x: frame[x].to_numpy() for x in frame.columns}
-    best = hd.plan(schema=schema, n_users=3000, epsilon=epsilon, values=values, mechanisms=["pair"]).best
+    best = hd.plan(schema=schema, users=3000, epsilon=epsilon, values=values, mechanisms=["pair"]).best
     survey = best.survey()
     assert best.mechanism == PAIR
     half = ((frame.max() - frame.min()) / 2).to_numpy()

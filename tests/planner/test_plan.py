@@ -20,28 +20,28 @@ BEST_M = {
 }
 
 
-@pytest.mark.parametrize("n_users", [100_000, 8_000_000_000])
+@pytest.mark.parametrize("users", [100_000, 8_000_000_000])
 @pytest.mark.parametrize("epsilon", BEST_M)
-def test_the_planner_picks_the_best_m(epsilon: float, n_users: int) -> None:
-    found = plan(n_users=n_users, n_dims=100, epsilon=epsilon)
-    picked = {option.mechanism: option.n_sampled for option in found.mechanisms}
+def test_the_planner_picks_the_best_m(epsilon: float, users: int) -> None:
+    found = plan(users=users, dims=100, epsilon=epsilon)
+    picked = {option.mechanism: option.sampled for option in found.mechanisms}
     assert {name: picked[name] for name in BEST_M[epsilon]} == BEST_M[epsilon]
     errors = [option.mse for option in found]
     assert errors == sorted(errors)
-    assert {option.n_sampled for option in found} >= {1, 100}  # the paper's m = d is always shown
+    assert {option.sampled for option in found} >= {1, 100}  # the paper's m = d is always shown
 
 
 @pytest.mark.parametrize("name", [n for n in names() if not n.startswith("optimal")])
 @pytest.mark.parametrize("prior", ["uniform", "worst"])
 def test_numbers_are_the_frameworks(name: str, prior: Any) -> None:
-    best = plan(n_users=50_000, n_dims=30, epsilon=3.0, mechanisms=[name], prior=prior, tolerance=0.05).best
-    law: Any = scaled_mechanism(name, epsilon=3.0 / best.n_sampled)
+    best = plan(users=50_000, dims=30, epsilon=3.0, mechanisms=[name], prior=prior, tolerance=0.05).best
+    law: Any = scaled_mechanism(name, epsilon=3.0 / best.sampled)
     if best.epsilon_per_value >= registered(name).table_from:  # what is deployed
         law = law.exact()
     setting: dict[str, Any] = {
-        "n_users": 50_000,
-        "n_dims": 30,
-        "n_sampled": best.n_sampled,
+        "users": 50_000,
+        "dims": 30,
+        "sampled": best.sampled,
         "calibrated": True,
     }
     dev = deviation(law, prior="uniform" if prior == "uniform" else None, **setting)
@@ -58,10 +58,10 @@ def test_numbers_are_the_frameworks(name: str, prior: Any) -> None:
 
 @pytest.mark.parametrize("jointly", [True, False])
 def test_fewest_users(jointly: bool) -> None:
-    found = plan(n_dims=40, epsilon=2.0, tolerance=0.05, probability=0.9, jointly=jointly)
-    n = found.best.n_users
-    assert found.solved == "n_users"
-    reached = [plan(n_users=k, n_dims=40, epsilon=2.0, tolerance=0.05, jointly=jointly) for k in (n, n - 1)]
+    found = plan(dims=40, epsilon=2.0, tolerance=0.05, probability=0.9, jointly=jointly)
+    n = found.best.users
+    assert found.solved == "users"
+    reached = [plan(users=k, dims=40, epsilon=2.0, tolerance=0.05, jointly=jointly) for k in (n, n - 1)]
     at = [
         max(o.joint_probability_within if jointly else o.probability_within for o in options)
         for options in reached
@@ -70,52 +70,52 @@ def test_fewest_users(jointly: bool) -> None:
 
 
 def test_fewest_users_is_one_where_the_tolerance_is_wide() -> None:
-    assert plan(n_dims=1, epsilon=20.0, tolerance=50.0).best.n_users == 1
+    assert plan(dims=1, epsilon=20.0, tolerance=50.0).best.users == 1
 
 
 def test_smallest_epsilon() -> None:
-    found = plan(n_users=200_000, n_dims=50, tolerance=0.05)
+    found = plan(users=200_000, dims=50, tolerance=0.05)
     ε = found.best.epsilon
     assert found.solved == "epsilon"
     assert max(o.joint_probability_within for o in found) >= 0.95
-    less = plan(n_users=200_000, n_dims=50, epsilon=ε * 0.998, tolerance=0.05)
+    less = plan(users=200_000, dims=50, epsilon=ε * 0.998, tolerance=0.05)
     assert max(o.joint_probability_within for o in less) < 0.95
     assert float(f"{ε:.4g}") == ε  # four digits, rounded up
-    assert plan(n_users=10**9, n_dims=1, tolerance=3.0).best.epsilon == 1e-4
+    assert plan(users=10**9, dims=1, tolerance=3.0).best.epsilon == 1e-4
 
 
 def test_most_dimensions() -> None:
-    found = plan(n_users=100_000, epsilon=1.0, tolerance=0.1)
-    d = found.best.n_dims
-    assert found.solved == "n_dims"
-    more = plan(n_users=100_000, n_dims=d + 1, epsilon=1.0, tolerance=0.1)
+    found = plan(users=100_000, epsilon=1.0, tolerance=0.1)
+    d = found.best.dims
+    assert found.solved == "dims"
+    more = plan(users=100_000, dims=d + 1, epsilon=1.0, tolerance=0.1)
     assert max(o.joint_probability_within for o in found) >= 0.95
     assert max(o.joint_probability_within for o in more) < 0.95
-    assert plan(n_users=MAX_USERS, epsilon=8.0, tolerance=1.0).best.n_dims == MAX_DIMS
-    frequencies = plan(n_users=100_000, epsilon=1.0, tolerance=0.1, n_categories=8)
-    assert frequencies.best.workload.categorical == ((8, frequencies.best.n_dims),)
+    assert plan(users=MAX_USERS, epsilon=8.0, tolerance=1.0).best.dims == MAX_DIMS
+    frequencies = plan(users=100_000, epsilon=1.0, tolerance=0.1, category_count=8)
+    assert frequencies.best.workload.categorical == ((8, frequencies.best.dims),)
 
 
 def test_not_reachable_says_what_is() -> None:
     with pytest.raises(
         NotReachable, match="not reachable: 30,000 users and ε = 1 do not keep 750 means"
     ) as refusal:
-        plan(n_users=30_000, n_dims=750, epsilon=1.0, tolerance=0.2, probability=0.95)
+        plan(users=30_000, dims=750, epsilon=1.0, tolerance=0.2, probability=0.95)
     nearest = refusal.value.nearest
     assert nearest.best.tolerance_joint > 0.2
     assert "the nearest is ±" in str(refusal.value)
-    users = plan(n_dims=750, epsilon=1.0, tolerance=0.2).best.n_users
+    users = plan(dims=750, epsilon=1.0, tolerance=0.2).best.users
     assert f"it takes {users:,} users" in str(refusal.value)
     with pytest.raises(NotReachable, match=r"it takes .* users or ε = "):
-        plan(n_users=100_000, n_dims=10, epsilon=0.1, tolerance=0.05, probability=0.95)
+        plan(users=100_000, dims=10, epsilon=0.1, tolerance=0.05, probability=0.95)
 
 
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        ({"n_dims": 750, "epsilon": 1e-3, "tolerance": 1e-4}, f"even {MAX_USERS:,} users"),
-        ({"n_dims": 750, "n_users": 100, "tolerance": 1e-3}, f"even ε = {MAX_EPSILON:g}"),
-        ({"n_users": 10, "epsilon": 0.1, "tolerance": 1e-3}, "even one dimension"),
+        ({"dims": 750, "epsilon": 1e-3, "tolerance": 1e-4}, f"even {MAX_USERS:,} users"),
+        ({"dims": 750, "users": 100, "tolerance": 1e-3}, f"even ε = {MAX_EPSILON:g}"),
+        ({"users": 10, "epsilon": 0.1, "tolerance": 1e-3}, "even one dimension"),
     ],
 )
 def test_beyond_every_limit(question: dict[str, Any], says: str) -> None:
@@ -126,13 +126,13 @@ def test_beyond_every_limit(question: dict[str, Any], says: str) -> None:
 
 
 def test_reachable_when_everything_is_given() -> None:
-    found = plan(n_users=10**7, n_dims=10, epsilon=1.0, tolerance=0.05, probability=0.95)
+    found = plan(users=10**7, dims=10, epsilon=1.0, tolerance=0.05, probability=0.95)
     assert found.solved == ""
     assert found.best.joint_probability_within >= 0.95
 
 
 def test_everything_given_is_ranked_and_says_what_is_not_reached() -> None:
-    found = plan(n_users=150_000, n_dims=750, epsilon=1.0, tolerance=0.05)
+    found = plan(users=150_000, dims=750, epsilon=1.0, tolerance=0.05)
     assert not found.reachable
     assert len(found) > 1
     reached = f"±{found.best.tolerance_joint:.2g} is"
@@ -140,33 +140,33 @@ def test_everything_given_is_ranked_and_says_what_is_not_reached() -> None:
     refusal = found.refusal()
     assert isinstance(refusal, NotReachable)
     assert refusal.nearest.reachable
-    alone = plan(n_users=150_000, n_dims=750, epsilon=1.0, tolerance=0.4, jointly=False)
+    alone = plan(users=150_000, dims=750, epsilon=1.0, tolerance=0.4, jointly=False)
     assert alone.reachable
     assert alone.shortfall == ""
-    assert not plan(n_users=150_000, n_dims=750, epsilon=1.0, tolerance=0.4).reachable
+    assert not plan(users=150_000, dims=750, epsilon=1.0, tolerance=0.4).reachable
 
 
 def test_the_nearest_to_too_many_categories_has_categories() -> None:
     with pytest.raises(NotReachable, match="one dimension do not keep 4 frequencies"):
-        plan(n_users=10, epsilon=0.1, tolerance=1e-3, n_categories=4)
+        plan(users=10, epsilon=0.1, tolerance=1e-3, category_count=4)
 
 
 @pytest.mark.parametrize("d", [750, 10_000])
 def test_thousands_of_dimensions_are_planned(d: int) -> None:
     """Whatever is left out; each takes less than a second (measured, not asserted: time is no property of a test)."""
     for question in (
-        {"n_users": 150_000 + d, "epsilon": 1.1},
+        {"users": 150_000 + d, "epsilon": 1.1},
         {"epsilon": 1.2, "tolerance": 0.3},
-        {"n_users": 10**7 + d, "tolerance": 0.3},
+        {"users": 10**7 + d, "tolerance": 0.3},
     ):
-        found = plan(n_dims=d, **question)
-        assert found.best.n_sampled >= 1
+        found = plan(dims=d, **question)
+        assert found.best.sampled >= 1
         assert f"{d:,} means" in found.summary
 
 
 def test_different_tolerances_different_winners() -> None:
     """As in Table II: at a small budget raw Square wave keeps wide tolerances, and never narrow ones."""
-    found = plan(n_users=150_000, n_dims=750, epsilon=1.0)
+    found = plan(users=150_000, dims=750, epsilon=1.0)
     by = {winner.tolerance: winner for winner in found.winners}
     assert not by[0.001].raw
     assert by[1.0].raw
@@ -178,17 +178,17 @@ def test_a_mixed_schema_becomes_a_survey() -> None:
     schema = Schema(
         [Numeric("age", 0, 120), Categorical("smoker", ["no", "yes"]), Numeric("height", 50, 250)]
     )
-    found = plan(n_users=20_000, schema=schema, epsilon=1.0, mechanisms=["duchi", "piecewise"])
+    found = plan(users=20_000, schema=schema, epsilon=1.0, mechanisms=["duchi", "piecewise"])
     best = found.best
     assert best.workload.n_coordinates == 4
     assert {(o.mechanism, o.categorical) for o in found} >= {("duchi", "grr"), ("piecewise", "oue")}
     survey = best.survey()
-    assert (survey.epsilon, survey.n_sampled) == (1.0, best.n_sampled)
+    assert (survey.epsilon, survey.sampled) == (1.0, best.sampled)
     assert survey.channels[0].mechanism == best.mechanism
 
 
 def test_survey_for_a_schema_given_later() -> None:
-    option = plan(n_users=20_000, n_dims=2, epsilon=1.0, mechanisms=["duchi"]).best
+    option = plan(users=20_000, dims=2, epsilon=1.0, mechanisms=["duchi"]).best
     schema = Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)])
     assert option.survey(schema, name="late").name == "late"
     with pytest.raises(InvalidInput, match="schema is missing"):
@@ -198,38 +198,38 @@ def test_survey_for_a_schema_given_later() -> None:
 
 
 def test_rank_by_probability() -> None:
-    found = plan(n_users=10_000, n_dims=20, epsilon=1.0, tolerance=0.2, rank_by="probability")
+    found = plan(users=10_000, dims=20, epsilon=1.0, tolerance=0.2, rank_by="probability")
     probabilities = [option.joint_probability_within for option in found]
     assert probabilities == sorted(probabilities, reverse=True)
 
 
 def test_a_large_budget_has_a_large_m() -> None:
     """Beyond the dense part of the grid the best m is looked for between its steps."""
-    found = plan(n_users=10_000, n_dims=1000, epsilon=300.0, mechanisms=["piecewise"])
-    m = found.best.n_sampled
+    found = plan(users=10_000, dims=1000, epsilon=300.0, mechanisms=["piecewise"])
+    m = found.best.sampled
     assert m > 64
     for beside in (m - 8, m - 3, m + 3, m + 8):
         law = mechanism("piecewise", epsilon=300.0 / beside)
-        dev = deviation(law, n_users=10_000, n_dims=1000, n_sampled=beside, prior="uniform")
+        dev = deviation(law, users=10_000, dims=1000, sampled=beside, prior="uniform")
         assert found.best.mse <= dev.mse * (1 + 1e-6)
 
 
 def test_no_table_is_finer_than_its_levels() -> None:
     """However large ε is, rounding to 256 levels costs Δ²/6, and the deployed table agrees."""
-    best = plan(n_users=1000, n_dims=1, epsilon=100.0, mechanisms=["piecewise"]).best
+    best = plan(users=1000, dims=1, epsilon=100.0, mechanisms=["piecewise"]).best
     table = mechanism("piecewise", epsilon=100.0).exact()
-    assert best.mse == pytest.approx(deviation(table, n_users=1000, prior="uniform").mse, rel=0.01)
+    assert best.mse == pytest.approx(deviation(table, users=1000, prior="uniform").mse, rel=0.01)
 
 
 def test_a_plan_is_a_sequence_and_a_document() -> None:
-    found = plan(n_users=10_000, n_dims=20, epsilon=1.0, tolerance=0.2)
+    found = plan(users=10_000, dims=20, epsilon=1.0, tolerance=0.2)
     assert found[0] is found.best is next(iter(found))
     assert found[:2] == found.options[:2]
     document = found.to_dict()
     assert document["options"][0]["mechanism"] == found.best.mechanism
     assert set(document["options"][0]) >= {
         "mechanism",
-        "n_sampled",
+        "sampled",
         "mse",
         "probability_within",
         "recalibration",
@@ -240,24 +240,24 @@ def test_a_plan_is_a_sequence_and_a_document() -> None:
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        ({}, "n_users and n_dims and epsilon are missing"),
-        ({"n_dims": 5}, "n_users and epsilon are missing"),
-        ({"n_dims": 5, "epsilon": 1.0}, "tolerance is missing"),
-        ({"n_users": 0, "n_dims": 5, "epsilon": 1.0}, "n_users = 0"),
-        ({"n_users": 10**11, "n_dims": 5, "epsilon": 1.0}, "n_users = 100000000000"),
-        ({"n_users": "many", "n_dims": 5, "epsilon": 1.0}, "n_users = 'many'"),
-        ({"n_users": float("nan"), "n_dims": 5, "epsilon": 1.0}, "n_users = nan"),
-        ({"n_users": 9, "n_dims": 0, "epsilon": 1.0}, "n_dims = 0"),
-        ({"n_users": 9, "n_dims": 10**6, "epsilon": 1.0}, "n_dims = 1000000"),
-        ({"n_users": 9, "n_dims": 5, "epsilon": -1.0}, "epsilon = -1.0"),
-        ({"n_users": 9, "n_dims": 5, "epsilon": 1.0, "tolerance": 0.0}, "tolerance = 0.0"),
-        ({"n_users": 9, "n_dims": 5, "epsilon": 1.0, "probability": 1.0}, "probability = 1.0"),
-        ({"n_users": 9, "n_dims": 5, "epsilon": 1.0, "prior": "normal"}, "prior = 'normal'"),
-        ({"n_users": 9, "n_dims": 5, "epsilon": 1.0, "rank_by": "luck"}, "rank_by = 'luck'"),
-        ({"n_users": 9, "n_dims": 5, "epsilon": 1.0, "mechanisms": ["magic"]}, "mechanisms = 'magic'"),
-        ({"n_users": 9, "n_dims": 5, "epsilon": 1.0, "mechanisms": []}, "mechanisms = []"),
-        ({"n_users": 9, "n_dims": 5, "epsilon": 1.0, "n_categories": 1}, "n_categories = 1"),
-        ({"n_users": 9, "n_dims": 5, "epsilon": 1.0, "schema": Schema([Numeric("a", 0, 1)])}, "give one"),
+        ({}, "users and dims and epsilon are missing"),
+        ({"dims": 5}, "users and epsilon are missing"),
+        ({"dims": 5, "epsilon": 1.0}, "tolerance is missing"),
+        ({"users": 0, "dims": 5, "epsilon": 1.0}, "users = 0"),
+        ({"users": 10**11, "dims": 5, "epsilon": 1.0}, "users = 100000000000"),
+        ({"users": "many", "dims": 5, "epsilon": 1.0}, "users = 'many'"),
+        ({"users": float("nan"), "dims": 5, "epsilon": 1.0}, "users = nan"),
+        ({"users": 9, "dims": 0, "epsilon": 1.0}, "dims = 0"),
+        ({"users": 9, "dims": 10**6, "epsilon": 1.0}, "dims = 1000000"),
+        ({"users": 9, "dims": 5, "epsilon": -1.0}, "epsilon = -1.0"),
+        ({"users": 9, "dims": 5, "epsilon": 1.0, "tolerance": 0.0}, "tolerance = 0.0"),
+        ({"users": 9, "dims": 5, "epsilon": 1.0, "probability": 1.0}, "probability = 1.0"),
+        ({"users": 9, "dims": 5, "epsilon": 1.0, "prior": "normal"}, "prior = 'normal'"),
+        ({"users": 9, "dims": 5, "epsilon": 1.0, "rank_by": "luck"}, "rank_by = 'luck'"),
+        ({"users": 9, "dims": 5, "epsilon": 1.0, "mechanisms": ["magic"]}, "mechanisms = 'magic'"),
+        ({"users": 9, "dims": 5, "epsilon": 1.0, "mechanisms": []}, "mechanisms = []"),
+        ({"users": 9, "dims": 5, "epsilon": 1.0, "category_count": 1}, "category_count = 1"),
+        ({"users": 9, "dims": 5, "epsilon": 1.0, "schema": Schema([Numeric("a", 0, 1)])}, "give one"),
     ],
 )
 def test_refusals(question: dict[str, Any], says: str) -> None:
@@ -267,14 +267,14 @@ def test_refusals(question: dict[str, Any], says: str) -> None:
 
 
 def test_one_mechanism_by_its_bare_name() -> None:
-    assert {o.mechanism for o in plan(n_users=9, n_dims=5, epsilon=1.0, mechanisms="duchi")} == {"duchi"}
+    assert {o.mechanism for o in plan(users=9, dims=5, epsilon=1.0, mechanisms="duchi")} == {"duchi"}
 
 
 def test_a_simulated_plan_keeps_its_promise() -> None:
     """The fewest users for ±0.2 jointly at 80 %: 1,500 simulated collections keep it; 4 standard errors (6e-5)."""
     d, k = 6, 1500
-    best = plan(n_dims=d, epsilon=2.0, tolerance=0.2, probability=0.8, mechanisms=["piecewise"]).best
-    law, n, m = mechanism("piecewise", epsilon=2.0 / best.n_sampled), best.n_users, best.n_sampled
+    best = plan(dims=d, epsilon=2.0, tolerance=0.2, probability=0.8, mechanisms=["piecewise"]).best
+    law, n, m = mechanism("piecewise", epsilon=2.0 / best.sampled), best.users, best.sampled
     rng = np.random.default_rng(12)
     kept = 0
     for _ in range(k):

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import hdr4me as hd
-from hdr4me.channels import HeavySet
+from hdr4me.channels import KSubset
 from hdr4me.channels.agreement import Agreement
 from hdr4me.channels.agreement.design import agreement_channel
 from hdr4me.channels.codebook.design import codebook_channel, total_error
@@ -30,7 +30,7 @@ ENDS = np.array([-1.0, 1.0])
 ALONE = ["duchi", "piecewise", "hybrid", "optimal"]
 
 
-def exact_error(channel: HeavySet) -> Fraction:
+def exact_error(channel: KSubset) -> Fraction:
     """n·L2 of subset selection by fractions: p = W/2³², q = (p(w − 1) + (1 − p)w)/(v − 1)."""
     family = channel.family
     assert isinstance(family, Subset)
@@ -61,9 +61,9 @@ def textbook(epsilon: float, v: int, w: int) -> float:
 def test_subset_selection_by_fractions(epsilon: float, v: int, printed: str) -> None:
     """To the digits printed; at settings of our own the least of the textbook formula over all sizes of a set."""
     channel = subset_selection(epsilon, v)
-    family = channel.family if isinstance(channel, HeavySet) else None
+    family = channel.family if isinstance(channel, KSubset) else None
     assert isinstance(family, Subset)
-    assert isinstance(channel, HeavySet)
+    assert isinstance(channel, KSubset)
     found = float(exact_error(channel))
     if printed:
         digits = len(printed.partition(".")[2])
@@ -130,7 +130,7 @@ def test_contrasts_of_blocks(epsilon: float, size: int, tau: int, printed: str) 
 def test_blocks_and_numbers_by_themselves(epsilon: float, prior: Any, alone: float, blocks: float) -> None:
     """n·MSE of 100 numbers: the best of four mechanisms that need no prior, and agreement blocks."""
     plan = hd.plan(
-        n_users=N, n_dims=100, epsilon=epsilon, prior=prior, mechanisms=[*ALONE, "agreement"]
+        users=N, dims=100, epsilon=epsilon, prior=prior, mechanisms=[*ALONE, "agreement"]
     ).mechanisms
     found = {option.mechanism: option.mse * N for option in plan}
     assert round(min(found[name] for name in ALONE), 1) == alone
@@ -140,8 +140,8 @@ def test_blocks_and_numbers_by_themselves(epsilon: float, prior: Any, alone: flo
 @pytest.mark.parametrize("prior", [ENDS, "uniform"])
 def test_blocks_never_win_with_little_budget(prior: Any) -> None:
     for epsilon in (0.5, 1.0, 1.4):
-        few = ["optimal_mean", "agreement", "duchi"]
-        plan = hd.plan(n_users=N, n_dims=100, epsilon=epsilon, prior=prior, mechanisms=few)
+        small_sample = ["optimal_mean", "agreement", "duchi"]
+        plan = hd.plan(users=N, dims=100, epsilon=epsilon, prior=prior, mechanisms=small_sample)
         assert plan.best.mechanism != "agreement"
 
 
@@ -160,7 +160,7 @@ def test_tables_for_a_prior(epsilon: float, prior: Any, most: float) -> None:
 )
 def test_pairs_of_a_hundred_numbers(epsilon: float, paired: float, single: float) -> None:
     """n·MSE at 100 numbers spread evenly; at most 102.5, 46.7 and 29.7 are asked for."""
-    plan = hd.plan(n_users=N, n_dims=100, epsilon=epsilon, mechanisms=["optimal_mean", "pair"])
+    plan = hd.plan(users=N, dims=100, epsilon=epsilon, mechanisms=["optimal_mean", "pair"])
     found = {option.mechanism: round(option.mse * N, 1) for option in plan.mechanisms}
     assert found == {"pair": paired, "optimal_mean": single}
 
@@ -170,6 +170,6 @@ def test_vectors_against_coordinates(epsilon: float, codebook: float, coordinate
     """n·MSE of a coordinate of vectors on the sphere in 100 dimensions: codebook, and single coordinates asked."""
     assert round(total_error(codebook_channel(epsilon, 100)) / 100, 3) == codebook
     prior = stats.norm(0, 0.25)  # standard deviation 0.1 in a range of ±0.4
-    few = ["piecewise", "hybrid", "optimal"]
-    best = hd.plan(n_users=N, n_dims=100, epsilon=epsilon, prior=prior, mechanisms=few).best
+    small_sample = ["piecewise", "hybrid", "optimal"]
+    best = hd.plan(users=N, dims=100, epsilon=epsilon, prior=prior, mechanisms=small_sample).best
     assert best.mse * N * 0.4**2 == pytest.approx(coordinates, rel=0.02)

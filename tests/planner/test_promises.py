@@ -37,7 +37,7 @@ def _schema() -> hd.Schema:
 
 def test_many_categories_say_first_that_zeros_are_better() -> None:
     """4,043 categories, 336,776 rows, ε = 1: the collection has thirty times the error of asking nobody."""
-    found = plan(n_users=336_776, n_dims=1, n_categories=4043, epsilon=1.0)
+    found = plan(users=336_776, dims=1, category_count=4043, epsilon=1.0)
     assert not found.best.beats_baseline
     assert found.summary.startswith(
         "NOT WORTH ASKING AS IT IS: answering equal frequencies without asking anybody"
@@ -48,7 +48,7 @@ def test_many_categories_say_first_that_zeros_are_better() -> None:
     assert zipf_squares(4043) == pytest.approx(float(np.sum(f**2)))
     assert baseline(Workload.of_size(1, 4043)).even == pytest.approx(float(np.mean((f - 1 / 4043) ** 2)))
     flat = plan(
-        n_users=336_776,
+        users=336_776,
         schema=_schema(),
         epsilon=1.0,
         prior={"late": {"no": 0.77, "yes": 0.23}},
@@ -57,33 +57,33 @@ def test_many_categories_say_first_that_zeros_are_better() -> None:
     assert flat.best.beats_baseline
 
 
-@pytest.mark.parametrize("n_users", [10_192, 40_000])
-def test_few_answers_keep_the_promise(n_users: int) -> None:
+@pytest.mark.parametrize("users", [10_192, 40_000])
+def test_few_answers_keep_the_promise(users: int) -> None:
     """784 dimensions, 13 or 51 answers each: all at once within the promised tolerance in 95 % of 150 seeded runs.
 
     150 runs have a standard deviation of 1.8 %; the promise must be kept in at least 88 % (3.9 of them; seeded). By the
     normal law with the mean number of answers it was kept in 82 % at 13 answers.
     """
-    found = plan(n_users=n_users, n_dims=784, epsilon=4.0, mechanisms=["piecewise"])
+    found = plan(users=users, dims=784, epsilon=4.0, mechanisms=["piecewise"])
     best = found.best
-    assert best.few
+    assert best.small_sample
     assert "answers for each dimension" in found.summary
-    law, rng = mechanism("piecewise", epsilon=4.0 / best.n_sampled), np.random.default_rng(3)
+    law, rng = mechanism("piecewise", epsilon=4.0 / best.sampled), np.random.default_rng(3)
     kept, runs = 0, 150
     for _ in range(runs):
-        dimension = rng.integers(0, 784, n_users)
-        values = rng.uniform(-1, 1, n_users)
+        dimension = rng.integers(0, 784, users)
+        values = rng.uniform(-1, 1, users)
         r = np.bincount(dimension, minlength=784)
         total = np.bincount(dimension, weights=law.sample(values, rng), minlength=784)
         with np.errstate(invalid="ignore"):
             error = np.abs(total / r)  # the population's mean is 0 to 1/√n
         kept += bool(np.all(error <= best.tolerance_joint))
-    assert best.n_sampled == 1
+    assert best.sampled == 1
     assert kept / runs >= 0.88
 
 
 def test_nothing_is_promised_whatever_the_values_are_where_nothing_can_be() -> None:
-    found = plan(n_users=10_192, n_dims=784, epsilon=1.0)
+    found = plan(users=10_192, dims=784, epsilon=1.0)
     assert found.best.worst_tolerance_joint > 1
     assert "for all of them at once nothing useful can be promised: too few answers" in found.summary
 
@@ -96,15 +96,15 @@ def test_few_answers_of_real_pixels_keep_what_is_promised_or_nothing_is(name: st
     """
     pixels = load_digits().data / 8 - 1
     n, d = 13 * 64, 64
-    found = plan(n_users=n, n_dims=d, epsilon=epsilon, mechanisms=[name])
+    found = plan(users=n, dims=d, epsilon=epsilon, mechanisms=[name])
     best = found.best
-    assert best.few
-    assert best.n_sampled <= 3
+    assert best.small_sample
+    assert best.sampled <= 3
     assert ("for all of them at once nothing" in found.summary) == (best.tolerance_joint > 1)
-    law, rng, kept = mechanism(name, epsilon=epsilon / best.n_sampled), np.random.default_rng(5), 0
+    law, rng, kept = mechanism(name, epsilon=epsilon / best.sampled), np.random.default_rng(5), 0
     for _ in range(100):
         users = pixels[rng.integers(0, len(pixels), n)]
-        asked = np.argsort(rng.random((n, d)), axis=1)[:, : best.n_sampled]
+        asked = np.argsort(rng.random((n, d)), axis=1)[:, : best.sampled]
         reports = law.sample(np.take_along_axis(users, asked, axis=1).ravel(), rng)
         r = np.bincount(asked.ravel(), minlength=d)
         error = np.abs(np.bincount(asked.ravel(), weights=reports, minlength=d) / r - users.mean(axis=0))
@@ -131,18 +131,18 @@ def test_few_counts_sum_over_their_number() -> None:
 
 
 def test_tolerances_are_in_own_units() -> None:
-    few: dict[str, Any] = {"mechanisms": ["piecewise"], "categorical": ["auto"]}
+    small_sample: dict[str, Any] = {"mechanisms": ["piecewise"], "categorical": ["auto"]}
     found = plan(
-        n_users=336_776, schema=_schema(), epsilon=2.0, tolerance={"delay": 4.0, "late": 0.02}, **few
+        users=336_776, schema=_schema(), epsilon=2.0, tolerance={"delay": 4.0, "late": 0.02}, **small_sample
     )
     assert found.asked == pytest.approx(0.02)  # the smaller of 4/120 and 0.02
     kept = found.own_units
     assert set(kept) == {"delay", "late"}
     assert kept["delay"]["each"] == pytest.approx(4.0 / 0.02 * found.best.tolerance_each)
     assert "delay ±4, late ±0.02 is kept" in found.summary
-    fewer = plan(schema=_schema(), epsilon=2.0, tolerance={"delay": 4.0}, **few).best.n_users
-    assert fewer < plan(schema=_schema(), epsilon=2.0, tolerance=4.0 / 120, **few).best.n_users
-    whole = plan(n_users=336_776, schema=_schema(), epsilon=2.0, **few).own_units
+    fewer = plan(schema=_schema(), epsilon=2.0, tolerance={"delay": 4.0}, **small_sample).best.users
+    assert fewer < plan(schema=_schema(), epsilon=2.0, tolerance=4.0 / 120, **small_sample).best.users
+    whole = plan(users=336_776, schema=_schema(), epsilon=2.0, **small_sample).own_units
     assert whole["distance"]["all"] == pytest.approx(12.5 * whole["delay"]["all"])
 
 
@@ -156,16 +156,16 @@ def test_tolerances_are_in_own_units() -> None:
     ],
 )
 def test_tolerances_that_are_not_allowed(tolerance: Any, schema: Any, match: str) -> None:
-    question: dict[str, Any] = {"schema": schema} if schema else {"n_dims": 2}
+    question: dict[str, Any] = {"schema": schema} if schema else {"dims": 2}
     with pytest.raises(InvalidInput, match=match):
-        plan(n_users=100, epsilon=1.0, tolerance=tolerance, **question)
+        plan(users=100, epsilon=1.0, tolerance=tolerance, **question)
 
 
 def test_a_prior_lowers_the_error_and_is_deployed() -> None:
     """sd 0.1, ε = 8, d = 100: n·MSE at most 1.7, where the best before was 6.8; it is deployed."""
     found = plan(
-        n_users=100_000,
-        n_dims=100,
+        users=100_000,
+        dims=100,
         epsilon=8.0,
         prior=stats.norm(0, 0.1),
         mechanisms=["piecewise", "optimal", "optimal_mean"],
@@ -174,21 +174,19 @@ def test_a_prior_lowers_the_error_and_is_deployed() -> None:
     assert found.best.mse * 100_000 <= 1.7
     table = optimal_mean(found.best.epsilon_per_value, stats.norm(0, 0.1))
     values = as_prior(stats.norm(0, 0.1)).values
-    deployed = deviation(
-        table, n_users=100_000, n_dims=100, n_sampled=found.best.n_sampled, prior=stats.norm(0, 0.1)
-    )
+    deployed = deviation(table, users=100_000, dims=100, sampled=found.best.sampled, prior=stats.norm(0, 0.1))
     assert found.best.mse == pytest.approx(deployed.mse, rel=1e-6)
-    again = plan(n_users=100_000, n_dims=100, epsilon=8.0, values=values, mechanisms=["piecewise"]).best
+    again = plan(users=100_000, dims=100, epsilon=8.0, values=values, mechanisms=["piecewise"]).best
     assert again.mse == pytest.approx(
         plan(
-            n_users=100_000, n_dims=100, epsilon=8.0, prior=stats.norm(0, 0.1), mechanisms=["piecewise"]
+            users=100_000, dims=100, epsilon=8.0, prior=stats.norm(0, 0.1), mechanisms=["piecewise"]
         ).best.mse,
         rel=1e-9,
     )
 
 
 def test_uniform_values_have_a_table_of_their_own() -> None:
-    assert plan(n_users=100_000, n_dims=1, epsilon=4.0).best.mse <= 1.06e-6
+    assert plan(users=100_000, dims=1, epsilon=4.0).best.mse <= 1.06e-6
 
 
 def test_priors_and_values_by_dimension_are_in_own_units() -> None:
@@ -198,7 +196,7 @@ def test_priors_and_values_by_dimension_are_in_own_units() -> None:
         "carrier": ["c1", "c2", "c1"],
     }
     base: dict[str, Any] = {
-        "n_users": 100_000,
+        "users": 100_000,
         "schema": _schema(),
         "epsilon": 2.0,
         "mechanisms": ["piecewise"],
@@ -227,17 +225,17 @@ def test_a_previous_collections_counts_are_a_prior() -> None:
         def priors(self) -> dict[str, Any]:
             return {"delay": found}
 
-    told = plan(n_users=10_000, schema=_schema(), epsilon=2.0, prior=Previous(), mechanisms=["duchi"])
+    told = plan(users=10_000, schema=_schema(), epsilon=2.0, prior=Previous(), mechanisms=["duchi"])
     assert found in {group.prior for group in told.best.workload.groups}
 
 
 @pytest.mark.parametrize(
     ("question", "match"),
     [
-        ({"n_dims": 2, "prior": {"delay": "uniform"}}, "needs a schema"),
-        ({"n_dims": 2, "values": [0.1], "prior": "uniform"}, "give one"),
-        ({"n_dims": 2, "values": np.zeros((5, 3))}, "one column for each"),
-        ({"n_dims": 2, "n_categories": 3, "values": [0.1]}, "n_categories"),
+        ({"dims": 2, "prior": {"delay": "uniform"}}, "needs a schema"),
+        ({"dims": 2, "values": [0.1], "prior": "uniform"}, "give one"),
+        ({"dims": 2, "values": np.zeros((5, 3))}, "one column for each"),
+        ({"dims": 2, "category_count": 3, "values": [0.1]}, "category_count"),
         ({"schema": _schema(), "prior": {"dely": "uniform"}}, "dely"),
         ({"schema": _schema(), "values": [0.1]}, "a mapping"),
         ({"schema": _schema(), "prior": {"late": {"maybe": 1.0}}}, "late"),
@@ -245,24 +243,24 @@ def test_a_previous_collections_counts_are_a_prior() -> None:
 )
 def test_priors_that_are_not_allowed(question: Any, match: str) -> None:
     with pytest.raises(InvalidInput, match=match):
-        plan(n_users=100, epsilon=1.0, **question)
+        plan(users=100, epsilon=1.0, **question)
 
 
 @pytest.mark.parametrize("name", ["piecewise", "optimal"])
 def test_large_budgets_are_planned_by_what_is_deployed(name: str) -> None:
     """ε = 16: Piecewise's continuous law was 8 times too pessimistic; peaks between levels count in the worst case."""
-    best = plan(n_users=10_000, n_dims=1, epsilon=16.0, mechanisms=[name]).best
+    best = plan(users=10_000, dims=1, epsilon=16.0, mechanisms=[name]).best
     table: Any = mechanism(name, epsilon=16.0).exact()
     assert best.mse == pytest.approx(table.mean_variance() / 10_000, rel=0.01)
     assert best.worst_mse == pytest.approx(table.max_variance() / 10_000, rel=0.01)
-    assert float(deviation(table, n_users=10_000).variance) == pytest.approx(
+    assert float(deviation(table, users=10_000).variance) == pytest.approx(
         table.max_variance() / 10_000, rel=1e-6
     )
 
 
 @pytest.mark.parametrize(("v", "epsilon"), [(2, 1.0), (10, 1.0), (10, 3.0), (300, 8.0)])
 def test_surveys_and_plans_choose_the_same_oracle(v: int, epsilon: float) -> None:
-    best = plan(n_users=10**6, n_dims=3, n_categories=v, epsilon=epsilon).best
+    best = plan(users=10**6, dims=3, category_count=v, epsilon=epsilon).best
     chosen = categorical_choice(best.epsilon_per_value, v)
     found, wanted = (oracle(name, best.epsilon_per_value, v).total for name in (best.categorical, chosen))
     assert found == pytest.approx(wanted, rel=1e-9)  # sets of one category are randomised response
@@ -284,7 +282,7 @@ def test_dimensions_of_larger_error_are_asked_more_often() -> None:
     even = float(np.sum(errors * sizes.size))
     assert even / float(np.sum(errors / draw.shares)) == pytest.approx(draw.gain)
     assert draw.gain > 1.4
-    found = plan(n_users=10**6, schema=_schema(), epsilon=1.0, mechanisms=["duchi"])
+    found = plan(users=10**6, schema=_schema(), epsilon=1.0, mechanisms=["duchi"])
     assert found.best.draw().shares.size == 4
     assert found.best.draw().gain > 1.1
     with pytest.raises(InvalidInput, match="importance"):
@@ -297,8 +295,8 @@ def test_a_mechanism_from_outside_is_planned(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(registry, "_known", dict(registry._known))
     hd.register_mechanism("theirs", ThreeOutputs)
-    found = plan(n_users=10_000, n_dims=5, epsilon=1.0)
+    found = plan(users=10_000, dims=5, epsilon=1.0)
     assert "theirs" in {option.mechanism for option in found}
-    alone = plan(n_users=10_000, n_dims=5, epsilon=1.0, mechanisms=["theirs"]).best
-    own = plan(n_users=10_000, n_dims=5, epsilon=1.0, mechanisms=["three_outputs"]).best
+    alone = plan(users=10_000, dims=5, epsilon=1.0, mechanisms=["theirs"]).best
+    own = plan(users=10_000, dims=5, epsilon=1.0, mechanisms=["three_outputs"]).best
     assert alone.mse == own.mse

@@ -34,10 +34,10 @@ class Melody(Dimension):
     name: str
 
     @property
-    def reads(self) -> str:
+    def input_kind(self) -> str:
         return "melody"
 
-    def place(self, value: Any, size: int) -> int:
+    def encode(self, value: Any, size: int) -> int:
         return 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,21 +56,21 @@ def _laws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_laws")
 def test_a_law_that_cannot_be_used_is_left_out_with_a_note() -> None:
-    found = hd.plan(n_users=10_000, n_dims=4, epsilon=2.0)
+    found = hd.plan(users=10_000, dims=4, epsilon=2.0)
     assert found.notes == ("broken is left out of the plan: no design below 1",)
     assert found.to_dict()["notes"] == list(found.notes)
     names = {option.mechanism for option in found.options}
     assert "our_duchi" in names
     assert "broken" not in names
     with pytest.raises(InvalidInput, match="mechanisms = 'broken' is not allowed: no design below 1"):
-        hd.plan(n_users=10_000, n_dims=4, epsilon=2.0, mechanisms=["broken"])
+        hd.plan(users=10_000, dims=4, epsilon=2.0, mechanisms=["broken"])
     with pytest.raises(InvalidInput, match="no design below 1"):
-        hd.plan(n_users=10_000, n_dims=4, tolerance=0.1, mechanisms=["broken"])
+        hd.plan(users=10_000, dims=4, tolerance=0.1, mechanisms=["broken"])
 
 
 @pytest.mark.usefixtures("_laws")
 def test_a_plan_without_trouble_has_no_notes() -> None:
-    found = hd.plan(n_users=10_000, n_dims=1, epsilon=2.0)
+    found = hd.plan(users=10_000, dims=1, epsilon=2.0)
     assert "broken" in {option.mechanism for option in found.options}
     assert found.notes == ()
     assert "notes" not in found.to_dict()
@@ -81,7 +81,7 @@ def test_comparisons_take_registered_names() -> None:
     table = pa.table({"x": np.linspace(0.0, 9.0, 500)})
     found = hd.compare(table, epsilon=1.0, mechanisms=["our_duchi", "duchi"], repeats=2, recalibrate=False)
     ours, duchi = found.rows
-    assert (ours.mechanism, ours.foretold) == ("our_duchi", duchi.foretold)
+    assert (ours.mechanism, ours.predicted) == ("our_duchi", duchi.predicted)
     with pytest.raises(InvalidInput, match=r"mechanisms = 'nobody' is not allowed: one of .*our_duchi"):
         hd.compare(table, epsilon=1.0, mechanisms=["nobody"])
 
@@ -89,4 +89,4 @@ def test_comparisons_take_registered_names() -> None:
 def test_a_dimension_that_nothing_reads_is_refused_by_name() -> None:
     schema = hd.Schema([hd.Numeric("age", 0, 120), Melody("tune")])
     with pytest.raises(InvalidInput, match=r"schema = 'tune' is not allowed: .*reads as 'melody'"):
-        hd.plan(n_users=1000, schema=schema, epsilon=1.0)
+        hd.plan(users=1000, schema=schema, epsilon=1.0)

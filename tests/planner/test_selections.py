@@ -26,14 +26,14 @@ AGE = hd.Numeric("age", 0, 120)
 def test_coordinates_of_a_selection() -> None:
     """A share for each category, and the number chosen."""
     workload = Workload.of(hd.Schema([SPOKEN, AGE]))
-    assert (workload.n_dims, workload.numeric, workload.selections) == (2, 1, 1)
+    assert (workload.dims, workload.numeric, workload.selections) == (2, 1, 1)
     assert workload.n_coordinates == 6 + 1 + 1
     assert workload.what == "1 mean, 6 shares and 1 number of choices"
     assert not workload.categorical
 
 
 def test_a_plan_with_selections_only() -> None:
-    plan = hd.plan(schema=hd.Schema([SPOKEN]), n_users=10_000, epsilon=2.0)
+    plan = hd.plan(schema=hd.Schema([SPOKEN]), users=10_000, epsilon=2.0)
     best = plan.best
     assert best.mechanism == "privset"
     assert set(best.errors) == {"share of 6, at most 2", "number of 6, at most 2"}
@@ -65,7 +65,7 @@ def test_measured_errors_are_those_foretold(epsilon: float, chosen: tuple[int, .
     v, s, n, times = 6, 2, 400, 250
     channel = selection_channel(epsilon, v, s)
     dimension = hd.Selection("x", range(v), s)
-    x = dimension.place([str(c) for c in chosen], 0) >> 16
+    x = dimension.encode([str(c) for c in chosen], 0) >> 16
     outputs = channel.response.sample(np.full(n * times, x), _seeded(epsilon))
     truth = np.isin(np.arange(v), chosen).astype(float)
     shares, numbers = np.zeros(v), 0.0
@@ -76,9 +76,9 @@ def test_measured_errors_are_those_foretold(epsilon: float, chosen: tuple[int, .
         shares += (found - truth) ** 2
         numbers += ((counts[:v].sum() / n - v * q) / (p - q) - len(chosen)) ** 2
     absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
-    foretold = np.where(truth == 1, present, absent) / n
-    assert shares / times == pytest.approx(foretold, rel=0.45)
-    assert (shares / times).sum() == pytest.approx(foretold.sum(), rel=0.25)
+    predicted = np.where(truth == 1, present, absent) / n
+    assert shares / times == pytest.approx(predicted, rel=0.45)
+    assert (shares / times).sum() == pytest.approx(predicted.sum(), rel=0.25)
     assert numbers / times == pytest.approx(channel.response.number_variance(len(chosen)) / n, rel=0.35)  # type: ignore[attr-defined]
 
 
@@ -104,27 +104,27 @@ def test_what_is_known_of_the_choices() -> None:
     schema = hd.Schema([SPOKEN, AGE])
     by_shares = hd.plan(
         schema=schema,
-        n_users=10_000,
+        users=10_000,
         epsilon=2.0,
         prior={"spoken": {"de": 0.9, "en": 0.6}},
         mechanisms=["duchi"],
     )
     seen = [["de", "en"], "de|fr", None, ["pl", "nope"]]
     by_values = hd.plan(
-        schema=schema, n_users=10_000, epsilon=2.0, values={"spoken": seen}, mechanisms=["duchi"]
+        schema=schema, users=10_000, epsilon=2.0, values={"spoken": seen}, mechanisms=["duchi"]
     )
     groups = by_shares.best.workload.groups
     assert groups[-1].chosen == pytest.approx(1.5)
     assert groups[-1].squares == pytest.approx(0.81 + 0.36)
     assert by_values.best.workload.groups[-1].chosen == pytest.approx(5 / 4)
     with pytest.raises(InvalidInput, match="shares of users from 0 to 1"):
-        hd.plan(schema=schema, n_users=100, epsilon=1.0, prior={"spoken": {"de": 1.0, "en": 1.0, "fr": 0.5}})
+        hd.plan(schema=schema, users=100, epsilon=1.0, prior={"spoken": {"de": 1.0, "en": 1.0, "fr": 0.5}})
 
 
 def test_users_are_solved_for_and_other_dimensions_are_there() -> None:
     schema = hd.Schema([SPOKEN, hd.Categorical("pet", ["cat", "dog", "none"])])
     plan = hd.plan(schema=schema, epsilon=2.0, tolerance=0.05)
-    assert plan.solved == "n_users"
+    assert plan.solved == "users"
     assert plan.best.tolerance_joint <= 0.0502
     assert len(plan.best.draw().shares) == 2
     assert "and privset" in plan.summary
@@ -156,8 +156,8 @@ def test_weights_of_a_second_round() -> None:
 
 
 def test_long_domains_are_planned_with_what_a_survey_chooses() -> None:
-    plan = hd.plan(n_dims=1, n_categories=4043, n_users=100_000, epsilon=1.0)
+    plan = hd.plan(dims=1, category_count=4043, users=100_000, epsilon=1.0)
     assert plan.best.categorical == "projective"
     assert {option.categorical for option in plan} == {"grr", "projective", "histogram"}
-    only = hd.plan(n_dims=1, n_categories=4043, n_users=100_000, epsilon=1.0, categorical=["subset"])
+    only = hd.plan(dims=1, category_count=4043, users=100_000, epsilon=1.0, categorical=["subset"])
     assert only.best.categorical == "subset"

@@ -10,7 +10,7 @@ import pytest
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
 from hdr4me.planner import plan
-from hdr4me.planner.statistics import foretell
+from hdr4me.planner.statistics import predict
 
 N = 40_000
 
@@ -19,11 +19,11 @@ def population(seed=1):
     return np.random.default_rng(seed).beta(2, 5, N) * 2 - 1
 
 
-def tallies(values, survey, n_draws, seed):
+def tallies(values, survey, draws, seed):
     """Tallies of users drawn from the values; one question."""
     rng = np.random.default_rng(seed)
     reading = survey.questions[0].channel.response.marginal()
-    for _ in range(n_draws):
+    for _ in range(draws):
         users = rng.choice(values, values.size)
         place = (users + 1) / reading.step
         level = np.minimum(place.astype(int), reading.levels.size - 2)
@@ -40,7 +40,7 @@ def tallies(values, survey, n_draws, seed):
 def test_quantiles_and_distributions_err_as_foretold(mechanism):
     """16 seeded draws each: a root mean square of 48 errors is known to 15 %, and the foretold one to 20 %."""
     values = population()
-    found = plan(n_users=N, n_dims=1, epsilon=1.0, values=values[:1000], mechanisms=[mechanism])
+    found = plan(users=N, dims=1, epsilon=1.0, values=values[:1000], mechanisms=[mechanism])
     survey = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), 1.0, mechanism)
     p = (0.25, 0.5, 0.75)
     true, errors, gaps = np.quantile(values, p), [], []
@@ -50,8 +50,8 @@ def test_quantiles_and_distributions_err_as_foretold(mechanism):
         errors.append(hd.ask(tally, "quantile", "x", p=p).value - true)
         shares = hd.ask(tally, "distribution", "x", bins=20).value
         gaps.append(np.abs(np.cumsum(shares) - cumulative).mean() * 2)
-    assert foretell(found.best, "quantile") == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=0.45)
-    assert foretell(found.best, "distribution") == pytest.approx(np.mean(gaps), rel=0.45)
+    assert predict(found.best, "quantile") == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=0.45)
+    assert predict(found.best, "distribution") == pytest.approx(np.mean(gaps), rel=0.45)
 
 
 @pytest.mark.no_cover
@@ -59,21 +59,19 @@ def test_quantiles_and_distributions_err_as_foretold(mechanism):
 def test_variances_err_as_foretold(mechanism):
     """60 seeded draws: the standard deviation of 60 draws is known to 9 %."""
     values = population(2)
-    found = plan(n_users=N, n_dims=1, epsilon=1.0, values=values[:1000], mechanisms=[mechanism])
+    found = plan(users=N, dims=1, epsilon=1.0, values=values[:1000], mechanisms=[mechanism])
     survey = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), 1.0, mechanism)
     told = [hd.ask(tally, "variance", "x").value[0] for tally in tallies(values, survey, 60, 4)]
-    assert foretell(found.best, "variance") == pytest.approx(np.std(told), rel=0.3)
-    half = foretell(found.best, "variance") / (2 * values.std())
-    assert foretell(found.best, "sd") == pytest.approx(half, rel=0.02)
+    assert predict(found.best, "variance") == pytest.approx(np.std(told), rel=0.3)
+    half = predict(found.best, "variance") / (2 * values.std())
+    assert predict(found.best, "sd") == pytest.approx(half, rel=0.02)
 
 
 def test_covariances_err_as_the_answer_says():
     """The error that an answer reports for independent, even values is the one foretold, to 10 %: one seeded draw."""
-    survey = hd.Survey(
-        hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1)]), 4.0, "optimal", n_sampled=2
-    )
-    found = plan(n_users=N, n_dims=2, epsilon=4.0, mechanisms=["optimal"], statistic="covariance")
-    option = next(o for o in found if o.n_sampled == 2)
+    survey = hd.Survey(hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1)]), 4.0, "optimal", sampled=2)
+    found = plan(users=N, dims=2, epsilon=4.0, mechanisms=["optimal"], statistic="covariance")
+    option = next(o for o in found if o.sampled == 2)
     rng, channel = np.random.default_rng(5), survey.questions[0].channel
     law = channel.response.marginal().in_bins(np.array([-1.0, 1.0]))[0, 0]
     joint = rng.multinomial(N, np.outer(law, law).ravel() / law.sum() ** 2).reshape(law.size, -1)
@@ -84,32 +82,32 @@ def test_covariances_err_as_the_answer_says():
     for q in (0, 1):
         tally.layout.of_question(tally.counts, q)[:] = joint.sum(axis=1 - q)
     answer = hd.ask(tally, "covariance", ["a", "b"], pairs=pairs)
-    assert foretell(option, "covariance") == pytest.approx(answer.standard_error[0], rel=0.1)
+    assert predict(option, "covariance") == pytest.approx(answer.standard_error[0], rel=0.1)
 
 
 def test_a_product_question_is_foretold_to_be_better():
     numbers = [hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1)]
     by_pairs = plan(
-        n_users=N, schema=hd.Schema(numbers), epsilon=1.0, statistic="covariance", mechanisms=["optimal"]
+        users=N, schema=hd.Schema(numbers), epsilon=1.0, statistic="covariance", mechanisms=["optimal"]
     )
     asked = hd.Schema([*numbers, hd.Product("a × b", ["a", "b"])])
-    by_product = plan(n_users=N, schema=asked, epsilon=1.0, statistic="covariance", mechanisms=["optimal"])
+    by_product = plan(users=N, schema=asked, epsilon=1.0, statistic="covariance", mechanisms=["optimal"])
     assert by_product.statistic_errors[0] < by_pairs.statistic_errors[0] / 4
-    assert by_product.best.n_sampled == 1
+    assert by_product.best.sampled == 1
 
 
 def test_a_mean_by_group_needs_two_answers():
     schema = hd.Schema([hd.Numeric("x", -1, 1), hd.Categorical("g", ["a", "b", "c"])])
-    found = plan(n_users=N, schema=schema, epsilon=4.0, statistic="mean_by", mechanisms=["optimal"])
-    assert found.best.n_sampled == 2
+    found = plan(users=N, schema=schema, epsilon=4.0, statistic="mean_by", mechanisms=["optimal"])
+    assert found.best.sampled == 2
     assert 0 < found.statistic_errors[0] < 0.2
     assert found.summary.startswith("With 40,000 users and ε = 4, a mean in one of the groups")
 
 
 def test_the_ranking_is_by_the_statistic_that_was_asked():
-    by_mean = plan(n_users=N, n_dims=1, epsilon=1.0, mechanisms=["duchi", "square_wave", "optimal"])
+    by_mean = plan(users=N, dims=1, epsilon=1.0, mechanisms=["duchi", "square_wave", "optimal"])
     by_variance = plan(
-        n_users=N, n_dims=1, epsilon=1.0, mechanisms=["duchi", "square_wave", "optimal"], statistic="variance"
+        users=N, dims=1, epsilon=1.0, mechanisms=["duchi", "square_wave", "optimal"], statistic="variance"
     )
     assert by_mean.best.mechanism == "optimal"
     assert by_variance.best.mechanism == "square_wave"
@@ -130,9 +128,9 @@ def test_the_ranking_is_by_the_statistic_that_was_asked():
         ({"statistic": "quantile", "p": [0.0]}, "p = .* is not allowed"),
         ({"statistic": "mean", "p": [0.5]}, "p = .* is not allowed"),
         ({"statistic": "quantile", "tolerance": 0.1}, "both concern means"),
-        ({"statistic": "variance", "n_categories": 3}, "need a number that is not optional"),
+        ({"statistic": "variance", "category_count": 3}, "need a number that is not optional"),
     ],
 )
 def test_what_cannot_be_ranked_says_why(options, words):
     with pytest.raises(InvalidInput, match=words):
-        plan(**{"n_users": 1000, "n_dims": 1, "epsilon": 1.0} | options)
+        plan(**{"users": 1000, "dims": 1, "epsilon": 1.0} | options)

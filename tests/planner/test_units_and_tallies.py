@@ -12,7 +12,7 @@ from hdr4me.planner import plan
 from hdr4me.simulation.collection import simulate_tally
 
 FLIGHTS = hd.Schema([hd.Numeric("delay", -60, 300, unit="min"), hd.Numeric("distance", 0, 3000)])
-SETTING = {"schema": FLIGHTS, "n_users": 300_000, "epsilon": 2.0, "mechanisms": ["piecewise"]}
+SETTING = {"schema": FLIGHTS, "users": 300_000, "epsilon": 2.0, "mechanisms": ["piecewise"]}
 
 
 def test_a_unit_is_part_of_the_document_and_must_be_a_word() -> None:
@@ -58,7 +58,7 @@ def test_a_plain_tolerance_is_told_in_own_units_too() -> None:
 
 
 def test_an_answer_shows_the_unit() -> None:
-    survey = hd.Survey(FLIGHTS, epsilon=2.0, mechanism="duchi", n_sampled=2)
+    survey = hd.Survey(FLIGHTS, epsilon=2.0, mechanism="duchi", sampled=2)
     tally = hd.Tally(survey)
     tally.counts[:] = 500
     tally.n_reports = 1000
@@ -71,7 +71,7 @@ def test_an_answer_shows_the_unit() -> None:
 def pilot() -> hd.Tally:
     """Delays near 0 and distances near 1,000: 20,000 people, ε = 6 for both; seeded."""
     rng = np.random.default_rng(1)
-    survey = hd.Survey(FLIGHTS, epsilon=6.0, n_sampled=2)
+    survey = hd.Survey(FLIGHTS, epsilon=6.0, sampled=2)
     values = [rng.normal(0, 10, 20_000), rng.normal(1000, 100, 20_000)]
     return simulate_tally(pa.table(dict(zip(FLIGHTS.names, values, strict=True))), survey, seed=1)
 
@@ -82,7 +82,7 @@ def test_a_tally_is_a_prior(pilot: hd.Tally) -> None:
     middle = (edges[1:] + edges[:-1]) / 2
     assert weights @ middle == pytest.approx(0, abs=18)
     assert np.sqrt(weights @ (middle - weights @ middle) ** 2) < 50
-    setting = {"n_users": 100_000, "epsilon": 4.0, "mechanisms": ["piecewise"]}
+    setting = {"users": 100_000, "epsilon": 4.0, "mechanisms": ["piecewise"]}
     told = plan(prior=pilot, **setting)  # type: ignore[arg-type]
     assert told.best.schema is pilot.survey.schema  # the survey's own, where no other is given
     even = plan(schema=FLIGHTS, **setting)  # type: ignore[arg-type]
@@ -95,9 +95,9 @@ def test_a_tally_that_tells_nothing_is_refused() -> None:
     schema = hd.Schema([hd.Numeric("x", 0, 1)])
     empty = hd.Tally(hd.Survey(schema, mechanism="duchi"))
     with pytest.raises(InvalidInput, match="tells no dimension's distribution"):
-        plan(prior=empty, n_users=1000, epsilon=1.0)
+        plan(prior=empty, users=1000, epsilon=1.0)
     with pytest.raises(InvalidInput, match="needs a schema"):
-        plan(prior=empty, n_users=1000, n_dims=1, epsilon=1.0)
+        plan(prior=empty, users=1000, dims=1, epsilon=1.0)
 
 
 def test_categories_of_a_tally_are_frequencies() -> None:
@@ -107,7 +107,7 @@ def test_categories_of_a_tally_are_frequencies() -> None:
     tally.n_reports = 1000
     shares = tally.priors()["c"]
     assert shares["a"] > 0.9
-    assert plan(prior=tally, n_users=1000, epsilon=1.0).best.workload.groups[0].squares > 0.8
+    assert plan(prior=tally, users=1000, epsilon=1.0).best.workload.groups[0].squares > 0.8
     other = hd.Schema([hd.Categorical("d", ["a", "b"])])
     with pytest.raises(InvalidInput, match="a tally of d"):
-        plan(prior=tally, schema=other, n_users=1000, epsilon=1.0)
+        plan(prior=tally, schema=other, users=1000, epsilon=1.0)

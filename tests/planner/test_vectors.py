@@ -24,15 +24,15 @@ SPOKEN = hd.Selection("spoken", ["de", "en", "fr", "it", "nl", "pl"], at_most=2)
 
 def test_coordinates_of_vectors() -> None:
     workload = Workload.of(hd.Schema([hd.Vector("v", 3), AGE, hd.Vector("w", 3, norm=9.0)]))
-    assert (workload.n_dims, workload.numeric, workload.groups[-1].length) == (3, 1, 3)
+    assert (workload.dims, workload.numeric, workload.groups[-1].length) == (3, 1, 3)
     assert workload.n_coordinates == 1 + 2 * 3
     assert workload.what == "1 mean and 6 coordinates"
 
 
 def test_a_plan_with_one_vector() -> None:
-    plan = hd.plan(schema=hd.Schema([GRADIENT]), n_users=10_000, epsilon=4.0)
+    plan = hd.plan(schema=hd.Schema([GRADIENT]), users=10_000, epsilon=4.0)
     best = plan.best
-    assert (best.mechanism, best.n_sampled) == ("codebook", 1)
+    assert (best.mechanism, best.sampled) == ("codebook", 1)
     assert list(best.errors) == ["coordinate of gradient"]
     # vectors spread evenly in the ball are nearly all as long as the norm
     assert best.errors["coordinate of gradient"] == pytest.approx(
@@ -50,26 +50,26 @@ def test_the_error_of_a_coordinate_is_the_channel_s() -> None:
     """Everybody answers: n·MSE = total_error/d for vectors of the given norm, and the spread plays no part."""
     group = Group(1, length=20, energy=0.49)
     made = classes(Workload((group,)), "optimal", "", 5000, 2.0, (1,))
-    foretold = total_error(codebook_channel(2.0, 20), 0.7) / 20 / 5000
-    assert made.variances[0].tolist() == pytest.approx([foretold])
+    predicted = total_error(codebook_channel(2.0, 20), 0.7) / 20 / 5000
+    assert made.variances[0].tolist() == pytest.approx([predicted])
     assert made.counts.tolist() == [20.0]
 
 
 @pytest.mark.parametrize("length", [1, 2, 30])
 @pytest.mark.parametrize("epsilon", [0.5, 4.0, 10.0])
 def test_no_population_is_worse_than_the_worst(length: int, epsilon: float) -> None:
-    for n_dims in (1, 5):
-        worst = classes(Workload((Group(n_dims, length=length),)), "", "", 999, epsilon, (1,), worst=True)
-        assert worst.counts.sum() == n_dims * length
+    for dims in (1, 5):
+        worst = classes(Workload((Group(dims, length=length),)), "", "", 999, epsilon, (1,), worst=True)
+        assert worst.counts.sum() == dims * length
         for energy in (0.0, 0.3, 1.0):
-            group = Group(n_dims, length=length, energy=energy)
+            group = Group(dims, length=length, energy=energy)
             made = classes(Workload((group,)), "", "", 999, epsilon, (1,))
             assert made.mse[0] <= worst.mse[0] * (1 + 1e-12)
 
 
 def test_vectors_beside_numbers_categories_and_selections() -> None:
     schema = hd.Schema([GRADIENT, AGE, PET, SPOKEN, hd.Vector("where", 2)])
-    plan = hd.plan(schema=schema, n_users=100_000, epsilon=4.0, mechanisms=["duchi", "piecewise"])
+    plan = hd.plan(schema=schema, users=100_000, epsilon=4.0, mechanisms=["duchi", "piecewise"])
     best = plan.best
     assert set(best.errors) == {
         "share of 6, at most 2",
@@ -81,9 +81,9 @@ def test_vectors_beside_numbers_categories_and_selections() -> None:
     assert len(best.draw().shares) == 5
     assert ", privset and codebook" in plan.summary
     survey = best.survey()
-    assert survey.n_sampled == best.n_sampled
+    assert survey.sampled == best.sampled
     assert {channel.mechanism for channel in survey.channels} >= {"codebook", "privset"}
-    both = hd.plan(schema=hd.Schema([GRADIENT, SPOKEN]), n_users=1000, epsilon=2.0)
+    both = hd.plan(schema=hd.Schema([GRADIENT, SPOKEN]), users=1000, epsilon=2.0)
     assert both.best.mechanism == "privset"
     assert "by privset and codebook" in both.summary
     with pytest.raises(InvalidInput, match="is not what was planned: 100 coordinates, 6 shares"):
@@ -96,17 +96,17 @@ def test_users_and_budgets_are_solved_for() -> None:
     assert users.own_units["gradient"]["all"] == pytest.approx(0.1, rel=0.005)
     assert "all of these at once: coordinates of gradient ±0.1" in users.summary
     assert "pet" not in users.own_units
-    budget = hd.plan(schema=schema, n_users=50_000, tolerance=0.05)
+    budget = hd.plan(schema=schema, users=50_000, tolerance=0.05)
     assert budget.best.tolerance_joint <= 0.05
     with pytest.raises(NotReachable, match="100 coordinates and 3 frequencies"):
-        hd.plan(schema=schema, n_users=100, epsilon=0.5, tolerance=0.01, probability=0.9)
+        hd.plan(schema=schema, users=100, epsilon=0.5, tolerance=0.01, probability=0.9)
 
 
 def test_what_is_known_of_the_vectors() -> None:
     """Values in the vector's own units are cleaned as a device cleans them: too long ones are scaled to the norm."""
     schema = hd.Schema([hd.Vector("v", 2, norm=2.0)])
     seen = [[2.0, 0.0], "0|-4", [1.0, 0.0], None]
-    plan = hd.plan(schema=schema, n_users=1000, epsilon=1.0, values={"v": seen})
+    plan = hd.plan(schema=schema, users=1000, epsilon=1.0, values={"v": seen})
     group = plan.best.workload.groups[0]
     assert group.energy == pytest.approx((1 + 1 + 0.25 + 0) / 4)
     assert group.squares == pytest.approx((1.5 / 4) ** 2 + (1 / 4) ** 2)
@@ -114,17 +114,17 @@ def test_what_is_known_of_the_vectors() -> None:
     assert plan.setting.prior_name == "given"
     for wrong in ("0|1", {"v": 1}, [], 3.0):
         with pytest.raises(InvalidInput, match="vectors in the dimension's own units"):
-            hd.plan(schema=schema, n_users=1000, epsilon=1.0, prior={"v": wrong})
+            hd.plan(schema=schema, users=1000, epsilon=1.0, prior={"v": wrong})
 
 
 def test_other_statistics_are_refused() -> None:
     with pytest.raises(InvalidInput, match="need a number that is not optional"):
-        hd.plan(schema=hd.Schema([GRADIENT]), n_users=1000, epsilon=1.0, statistic="variance")
+        hd.plan(schema=hd.Schema([GRADIENT]), users=1000, epsilon=1.0, statistic="variance")
 
 
 def test_few_answers_are_bounded() -> None:
-    plan = hd.plan(schema=hd.Schema([hd.Vector("v", 50)]), n_users=40, epsilon=1.0)
-    assert plan.best.few
+    plan = hd.plan(schema=hd.Schema([hd.Vector("v", 50)]), users=40, epsilon=1.0)
+    assert plan.best.small_sample
     assert "for all of them at once nothing useful can be promised" in plan.summary
     assert farthest(Workload((Group(1, length=50),)), "optimal", 1.0, 1) > 1.0
     assert farthest(Workload((Group(1, 5),)), "optimal", 1.0, 1) is None
@@ -174,7 +174,7 @@ def test_what_is_foretold_comes_true_on_real_data(made: Any, epsilon: float) -> 
     """
     table, schema, columns = made()
     plan = hd.plan(
-        schema=schema, n_users=table.num_rows, epsilon=epsilon, values=columns, mechanisms=["optimal"]
+        schema=schema, users=table.num_rows, epsilon=epsilon, values=columns, mechanisms=["optimal"]
     )
     best, vector = plan.best, schema.dimensions[0]
     survey = best.survey()
@@ -183,7 +183,7 @@ def test_what_is_foretold_comes_true_on_real_data(made: Any, epsilon: float) -> 
         simulate_tally(table, survey, seed=seed).estimate()[vector.name].value - truth for seed in range(60)
     ]
     squares = np.mean(np.square(found), axis=1)
-    foretold = best.errors[f"coordinate of {vector.name}"] ** 2
-    assert abs(squares.mean() - foretold) < 4.5 * squares.std(ddof=1) / np.sqrt(len(squares))
+    predicted = best.errors[f"coordinate of {vector.name}"] ** 2
+    assert abs(squares.mean() - predicted) < 4.5 * squares.std(ddof=1) / np.sqrt(len(squares))
     within = np.abs(found).max(axis=1) <= plan.own_units[vector.name]["all"]
     assert within.sum() >= 52

@@ -51,8 +51,8 @@ class CategoryLaw:
         return self.decode[self.sample_cells(rows, rng)]
 
 
-def grr(epsilon: float, n_categories: int) -> CategoryLaw:
-    return CategoryLaw("category", lambda size: categorical_channel("grr", epsilon, size), n_categories)
+def grr(epsilon: float, category_count: int) -> CategoryLaw:
+    return CategoryLaw("category", lambda size: categorical_channel("grr", epsilon, size), category_count)
 
 
 def oue(epsilon: float) -> CategoryLaw:

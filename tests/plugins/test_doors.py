@@ -21,7 +21,7 @@ from somebody.mechanism import Shy
 
 import hdr4me as hd
 from hdr4me import checks
-from hdr4me.accounting.harm import harm
+from hdr4me.accounting.poisoning import manipulation_bounds
 from hdr4me.cli import main
 from hdr4me.engines import ENGINES, Local
 from hdr4me.errors import InvalidInput
@@ -42,7 +42,7 @@ def survey() -> hd.Survey:
     """Their dimension by their mechanism, their dimension by their channel, and one of ours."""
     plain = hd.Survey(schema(), epsilon=2.0, mechanism="shy")
     questions = [plain.questions[0], hd.Question((1,), Ladder.within(2.0, 5)), plain.questions[2]]
-    return hd.Survey.from_questions(schema(), epsilon=2.0, n_sampled=1, questions=questions)
+    return hd.Survey.from_questions(schema(), epsilon=2.0, sampled=1, questions=questions)
 
 
 @pytest.fixture(scope="module")
@@ -105,12 +105,12 @@ def test_a_plan_for_counts_is_that_for_numbers() -> None:
     """A count on the scale [−1, 1] is a number, and the tolerance is in the count's own unit."""
     theirs = hd.plan(schema=hd.Schema([Count("a", 10)]), epsilon=1.0, tolerance={"a": 0.5})
     ours = hd.plan(schema=hd.Schema([hd.Numeric("a", 0, 10)]), epsilon=1.0, tolerance={"a": 0.5})
-    assert theirs.best.n_users == ours.best.n_users
+    assert theirs.best.users == ours.best.users
     assert theirs.best.survey().schema["a"] == Count("a", 10)
 
 
 def test_a_plan_from_values_of_counts() -> None:
-    options: dict[str, Any] = {"n_users": 1000, "epsilon": 1.0, "values": {"a": [1, 2, 3, 10]}}
+    options: dict[str, Any] = {"users": 1000, "epsilon": 1.0, "values": {"a": [1, 2, 3, 10]}}
     theirs = hd.plan(schema=hd.Schema([Count("a", 10)]), **options)
     assert theirs.best.mse == pytest.approx(
         hd.plan(schema=hd.Schema([hd.Numeric("a", 0, 10)]), **options).best.mse
@@ -132,7 +132,7 @@ def test_the_client_and_memoized_answers(survey: hd.Survey, tmp_path: Path) -> N
     fresh = hd.Tally(survey).add(hd.Client(survey).report(record) for _ in range(100))
     assert fresh.n_reports == 100
     assert not fresh.rejected
-    client = hd.PermanentClient(survey, hd.Ledger(tmp_path / "ledger.json"))
+    client = hd.MemoizedClient(survey, hd.Ledger(tmp_path / "ledger.json"))
     assert client.report(record) == client.report(record)
 
 
@@ -144,7 +144,7 @@ def test_what_was_not_usable_is_counted(survey: hd.Survey) -> None:
             "pet": ["cat", "cat", "cat", "cat"],
         }
     )
-    rows = {row["column"]: row for row in Local(threads=1).account(odd, survey).rows()}
+    rows = {row["column"]: row for row in Local(threads=1).data_quality(odd, survey).rows()}
     assert (rows["visits"]["missing"], rows["visits"]["high"]) == (1, 1)
     assert (rows["likes"]["missing"], rows["likes"]["unknown"]) == (1, 1)
 
@@ -198,11 +198,11 @@ def test_recalibration_keeps_the_count(tally: hd.Tally, records: pa.Table) -> No
 
 def test_an_earlier_tally_is_a_prior(tally: hd.Tally) -> None:
     assert "pet" in tally.priors()
-    assert hd.plan(n_users=1000, epsilon=1.0, prior=tally).best.mse > 0
+    assert hd.plan(users=1000, epsilon=1.0, prior=tally).best.mse > 0
 
 
 def test_the_audit_proves_and_attacks_everything(survey: hd.Survey) -> None:
-    found = hd.audit(survey, n_draws=20_000)
+    found = hd.audit(survey, draws=20_000)
     assert found.passed
     assert [finding.mechanism for finding in found.findings] == ["shy", "ladder", "grr"]
 
@@ -212,7 +212,7 @@ def test_shuffling_is_accounted_for(survey: hd.Survey) -> None:
     assert 0 < found.epsilon < survey.epsilon
     only = hd.Schema([Agreement("likes")])
     channel = Ladder.within(2.0, 5)
-    alone = hd.Survey.from_questions(only, epsilon=2.0, n_sampled=1, questions=[hd.Question((0,), channel)])
+    alone = hd.Survey.from_questions(only, epsilon=2.0, sampled=1, questions=[hd.Question((0,), channel)])
     # Randomised response is the worst channel of its ε.
     assert found.closed_form is not None
     assert 0 < hd.amplification(alone, 10_000, 1e-6).epsilon <= found.closed_form
@@ -226,7 +226,7 @@ def test_another_epsilon_keeps_the_channel_or_is_refused(survey: hd.Survey) -> N
 
 
 def test_the_manipulation_bound_has_every_dimension(survey: hd.Survey) -> None:
-    found = attempt("likes", harm, survey)
+    found = attempt("likes", manipulation_bounds, survey)
     assert found is None or [each.dimension for each in found] == list(NAMES)
 
 
@@ -269,9 +269,9 @@ def test_the_collector_takes_and_counts_them(survey: hd.Survey, tmp_path: Path) 
 
 
 def test_the_mechanism_is_planned_analysed_and_simulated() -> None:
-    found = hd.plan(schema=hd.Schema([Count("a", 3)]), n_users=5000, epsilon=2.0, mechanisms=["shy"]).best
+    found = hd.plan(schema=hd.Schema([Count("a", 3)]), users=5000, epsilon=2.0, mechanisms=["shy"]).best
     assert found.mechanism == "shy"
-    predicted = hd.deviation(Shy(epsilon=2.0), n_users=1000, n_dims=1, values=[[0.5]], probabilities=[[1.0]])
+    predicted = hd.deviation(Shy(epsilon=2.0), users=1000, dims=1, values=[[0.5]], probabilities=[[1.0]])
     assert float(np.ravel(predicted.variance)[0]) == pytest.approx(
         float(Shy(epsilon=2.0).variance(0.5)) / 1000
     )
@@ -303,7 +303,7 @@ def test_the_statistic_is_asked_of_what_it_supports_and_refused_of_the_rest(tall
     with pytest.raises(InvalidInput, match="visits"):
         hd.ask(tally, "largest", "visits")
     with pytest.raises(InvalidInput, match="largest"):
-        hd.plan(schema=schema(), n_users=1000, epsilon=1.0, statistic="largest")
+        hd.plan(schema=schema(), users=1000, epsilon=1.0, statistic="largest")
 
 
 def test_the_contract_of_the_engine(survey: hd.Survey, records: pa.Table) -> None:

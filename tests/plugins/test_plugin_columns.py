@@ -40,7 +40,7 @@ COLUMNS: dict[str, tuple[Dimension, Any]] = {
 
 def positions(column: Any, dimension: Dimension) -> list[float]:
     """What the kernel makes of a clean column, null being the position of a missing value."""
-    missing = float(dimension.place(None, 9))
+    missing = float(dimension.encode(None, 9))
     found = [missing if x is None else float(x) for x in column.array.to_pylist()]
     if column.lut is None:
         return found
@@ -53,7 +53,7 @@ def test_a_column_is_cleaned_and_counted_as_one_by_one(name: str) -> None:
     dimension, column = COLUMNS[name]
     values = column.to_pylist()
     found = dimension.clean_column([column], 9)
-    assert positions(found, dimension) == [dimension.place(value, 9) for value in values]
+    assert positions(found, dimension) == [dimension.encode(value, 9) for value in values]
     qualities = [dimension.quality(value) for value in values]
     assert found.counts() == tuple(qualities.count(fault) for fault in FAULTS)
 
@@ -64,11 +64,11 @@ def test_the_account_names_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("v,w\n" + "".join(f"{'' if x is None else x},1\n" for x in values))
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"v": x}) + "\n" for x in values))
     for name in ("a.csv", "a.jsonl"):
-        account = Local(1).account(tmp_path / name, survey)
-        assert account.rows() == [
+        quality = Local(1).data_quality(tmp_path / name, survey)
+        assert quality.rows() == [
             {"column": "v", "read": 100, "missing": 2, "unknown": 3, "low": 1, "high": 4}
         ]
-        assert account.notes() == [
+        assert quality.notes() == [
             "column 'v': 2 of 100 values (2 %) are missing and count as the default",
             "column 'v': 3 of 100 values (3 %) are not numbers and count as the default",
             "column 'v': 4 of 100 values (4 %) are above 20 and count as 20",
@@ -81,7 +81,7 @@ def test_the_account_names_what_is_wrong(tmp_path: Path) -> None:
 def test_json_keeps_the_types_that_their_rule_asks_for(tmp_path: Path) -> None:
     survey = hd.Survey(hd.Schema([LIKES]), epsilon=1.0)
     (tmp_path / "a.jsonl").write_text('{"v": 4}\n{"v": 5}\n{"v": null}\n{"v": 9}\n')
-    assert Local(1).account(tmp_path / "a.jsonl", survey).counts.tolist() == [[4, 1, 1, 0, 0]]
+    assert Local(1).data_quality(tmp_path / "a.jsonl", survey).counts.tolist() == [[4, 1, 1, 0, 0]]
 
 
 def test_the_mean_of_a_column_is_that_of_a_built_in(tmp_path: Path) -> None:
@@ -98,33 +98,33 @@ def test_the_mean_of_a_column_is_that_of_a_built_in(tmp_path: Path) -> None:
 
 
 def test_a_matrix_holds_their_numbers_and_indices() -> None:
-    survey = hd.Survey(hd.Schema([VISITS, Agreement("w")]), epsilon=2.0, n_sampled=2, mechanism="duchi")
+    survey = hd.Survey(hd.Schema([VISITS, Agreement("w")]), epsilon=2.0, sampled=2, mechanism="duchi")
     values = np.array([[3.0, 0], [25.0, 4], [np.nan, 2]])
-    assert Local(1).account(values, survey).counts.tolist() == [[3, 1, 0, 0, 1], [3, 0, 0, 0, 0]]
-    assert from_matrix(values, survey).owners[0][:, 0].tolist() == [VISITS.place(x, 2) for x in values[:, 0]]
+    assert Local(1).data_quality(values, survey).counts.tolist() == [[3, 1, 0, 0, 1], [3, 0, 0, 0, 0]]
+    assert from_matrix(values, survey).owners[0][:, 0].tolist() == [VISITS.encode(x, 2) for x in values[:, 0]]
 
 
 def test_their_kinds_are_compared() -> None:
     schema = hd.Schema([VISITS, Agreement("w")])
     table = pa.table({"v": [3, 25, None, 7] * 25, "w": ["much", "fully", None, "?"] * 25})
-    clean, account = cleaned(table, schema)
+    clean, quality = cleaned(table, schema)
     assert clean.column("v").to_pylist() == pytest.approx([3, 20, 0, 7] * 25, abs=1e-6)
     assert clean.column("w").to_pylist() == ["much", "fully", "somewhat", "somewhat"] * 25
-    assert account.counts.tolist() == [[100, 25, 0, 0, 25], [100, 25, 25, 0, 0]]
+    assert quality.counts.tolist() == [[100, 25, 0, 0, 25], [100, 25, 25, 0, 0]]
     found = hd.compare(
         table, schema=schema, epsilon=2.0, repeats=1, mechanisms=["duchi", "grr"], recalibrate=False
     )
     assert {row.kind for row in found.rows} == {"numbers", "categories"}
-    assert all(row.foretold is not None and row.foretold > 0 for row in found.rows)
+    assert all(row.predicted is not None and row.predicted > 0 for row in found.rows)
 
 
 def test_each_distinct_value_is_cleaned_once() -> None:
     seen: list[Any] = []
 
     class Slow(Count):
-        def place(self, value: Any, size: int) -> int:
+        def encode(self, value: Any, size: int) -> int:
             seen.append(value)
-            return super().place(value, size)
+            return super().encode(value, size)
 
     survey = hd.Survey(hd.Schema([Slow("v", 20)]), epsilon=1.0, mechanism="duchi")
     seen.clear()

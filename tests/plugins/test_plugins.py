@@ -40,7 +40,7 @@ def survey() -> hd.Survey:
     )
     plain = hd.Survey(schema, epsilon=2.0, mechanism="shy")
     questions = [plain.questions[0], hd.Question((1,), Ladder.within(2.0, 5)), plain.questions[2]]
-    return hd.Survey.from_questions(schema, epsilon=2.0, n_sampled=1, questions=questions, name="theirs")
+    return hd.Survey.from_questions(schema, epsilon=2.0, sampled=1, questions=questions, name="theirs")
 
 
 @pytest.fixture(scope="module")
@@ -148,20 +148,20 @@ def test_the_client_answers(survey: hd.Survey) -> None:
 
 
 def test_the_audit_attacks_them(survey: hd.Survey) -> None:
-    found = hd.audit(survey, n_draws=20_000)
+    found = hd.audit(survey, draws=20_000)
     assert found.passed
     assert [finding.mechanism for finding in found.findings][:2] == ["shy", "ladder"]
 
 
 def test_the_plan_tries_their_mechanism() -> None:
     plan = hd.plan(
-        schema=hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(4)]), epsilon=2.0, n_users=10_000
+        schema=hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(4)]), epsilon=2.0, users=10_000
     )
     assert "shy" in {option.mechanism for option in plan.options}
 
 
 def test_the_framework_foretells_it() -> None:
-    found = hd.deviation(Shy(epsilon=2.0), n_users=1000, n_dims=1, values=[[0.5]], probabilities=[[1.0]])
+    found = hd.deviation(Shy(epsilon=2.0), users=1000, dims=1, values=[[0.5]], probabilities=[[1.0]])
     assert float(np.ravel(found.variance)[0]) * 1000 == pytest.approx(
         float(Shy(epsilon=2.0).variance(0.5)), rel=1e-6
     )

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hdr4me.engines import Local
-from hdr4me.io import Account, RecordsWarning
+from hdr4me.io import DataQuality, RecordsWarning
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
@@ -49,16 +49,16 @@ def write(table: pa.Table, folder: Path) -> dict[str, Path]:
 @pytest.mark.parametrize("kind", ENGINES)
 def test_the_truth_is_found(kind: str, name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     data = request.getfixturevalue(name)
-    survey = Survey(data.schema, epsilon=4.0, n_sampled=2, mechanism="duchi")
+    survey = Survey(data.schema, epsilon=4.0, sampled=2, mechanism="duchi")
     engine: Any = Local(2)
     if kind == "spark":
         from hdr4me.engines import spark
 
         engine = spark(request.getfixturevalue("spark_session"))
-    accounts: list[Account] = []
+    accounts: list[DataQuality] = []
     for form, path in write(data.table, tmp_path).items():
         target = tmp_path / f"{form}-reports.parquet"
-        assert engine.perturb(path, survey, target, on_account=accounts.append) == data.table.num_rows
+        assert engine.perturb(path, survey, target, on_quality=accounts.append) == data.table.num_rows
         answer = engine.tally([target], survey).estimate()
         rows = {(row["dimension"], row["category"]): row for row in answer.table(0.95)}
         assert set(rows) == set(data.truth)
@@ -66,7 +66,7 @@ def test_the_truth_is_found(kind: str, name: str, request: pytest.FixtureRequest
             row = rows[key]
             assert abs(row["estimate"] - truth) <= 8 * row["standard_error"], (form, key)
             assert row["standard_error"] > 0
-    assert accounts[0].rows() == accounts[1].rows() == Local(1).account(data.table, survey).rows()
+    assert accounts[0].rows() == accounts[1].rows() == Local(1).data_quality(data.table, survey).rows()
 
 
 def test_one_in_fifteen_missing_is_counted_and_told(cancer: Any, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_missing_species_are_an_answer_and_no_warning(iris: Any, tmp_path: Path)
 
 def test_answers_are_in_the_units_of_the_data(wine: Any, tmp_path: Path) -> None:
     """Proline is near 750 and hue near 1, each within eight standard errors (see above)."""
-    survey = Survey(wine.schema, epsilon=8.0, n_sampled=2, mechanism="duchi")
+    survey = Survey(wine.schema, epsilon=8.0, sampled=2, mechanism="duchi")
     Local(1).perturb(write(wine.table, tmp_path)["parquet"], survey, tmp_path / "a.parquet")
     answer = Local(1).tally([tmp_path / "a.parquet"], survey).estimate()
     rows = {row["dimension"]: row for row in answer.table(0.95)}
@@ -104,7 +104,7 @@ def test_intervals_cover_the_truth(wine: Any) -> None:
     be P(Binomial(40, 0.93) <= 25) = 4e-8; for independent rows it is below 1e-30. Intervals that cover with
     probability 0.5 fail here all but surely.
     """
-    survey = Survey(wine.schema, epsilon=4.0, n_sampled=5, mechanism="duchi")
+    survey = Survey(wine.schema, epsilon=4.0, sampled=5, mechanism="duchi")
     table = wine.table.slice(0, 178 * 16)  # whole copies of the data set: the truth is that of the set itself
     means = {name: sum(table.column(name).to_pylist()) / table.num_rows for name in table.column_names}
     labels = table.column("grower").to_pylist()

@@ -18,15 +18,15 @@ def _errors(theta: np.ndarray, sigma: float, method: str, repeats: int, seed: in
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("n_dims", [2, 5, 20, 60])
+@pytest.mark.parametrize("dims", [2, 5, 20, 60])
 @pytest.mark.parametrize("signal", [0.0, 1.0, 2.0, 4.0])
-def test_auto_does_no_harm_at_any_number_of_dimensions(n_dims: int, signal: float) -> None:
+def test_auto_does_no_harm_at_any_number_of_dimensions(dims: int, signal: float) -> None:
     """The worst case for shrinkage to zero: all means at the same few standard errors; seeded, so no false alarm.
 
     1.05 leaves room for 15 repeats; the benchmark holds 1.02 with hundreds.
     """
     sigma = 0.1
-    before, after = _errors(np.full(n_dims, signal * sigma), sigma, "auto", 15, n_dims)
+    before, after = _errors(np.full(dims, signal * sigma), sigma, "auto", 15, dims)
     assert after <= 1.05 * before
 
 
@@ -43,11 +43,11 @@ def test_two_clusters_are_found() -> None:
 
 def test_nothing_is_chosen_that_is_not_surely_better() -> None:
     for alike in ([0.3], [0.3, 0.3], [0.3, 0.3, 0.3]):  # nothing to learn from so few, however alike
-        few = recalibrate(alike, 0.1)
-        assert (few.used, few.share) == ("clip", 1.0)
+        small_sample = recalibrate(alike, 0.1)
+        assert (small_sample.used, small_sample.share) == ("clip", 1.0)
     rng = np.random.default_rng(8)
     theta = rng.uniform(-0.9, 0.9, 100)
-    assert recalibrate(theta + 0.001 * rng.normal(size=100), 0.001).harm <= 1
+    assert recalibrate(theta + 0.001 * rng.normal(size=100), 0.001).error_ratio <= 1
     many = recalibrate(np.full(100, 0.3) + 0.1 * rng.normal(size=100), 0.1)
     assert (many.used, many.share) == ("bayes", 1.0)
 
@@ -58,7 +58,7 @@ def test_harm_is_told_with_its_size(method: str, options: dict[str, float]) -> N
     theta = rng.uniform(-0.9, 0.9, 300)
     x = theta + 0.02 * rng.normal(size=300)
     found = recalibrate(x, np.full(300, 0.02), method, **options)
-    told = found.harm
+    told = found.error_ratio
     real = np.mean((found.enhanced_mean - theta) ** 2) / np.mean((x - theta) ** 2)
     assert "HARMS" in found.advice
     assert f"{told:.1f} times worse" in found.advice
@@ -73,7 +73,7 @@ def test_help_is_told_too() -> None:
     assert "HARMS" not in found.advice
     assert found.advice.startswith("Hierarchical Bayes (no dimension differs from zero")
     assert found.signal_share < 0.05
-    assert found.harm < 0.2
+    assert found.error_ratio < 0.2
     shrunk = recalibrate(x, np.full(200, 3.0), "james_stein").advice
     assert shrunk.startswith("James–Stein shrinkage: expected error")
 
@@ -102,7 +102,7 @@ def test_auto_never_accuses_itself(means: list[float], sigma: float) -> None:
     found = recalibrate(means, sigma)
     assert "HARMS" not in found.advice
     assert "auto would give" not in found.advice
-    assert found.harm <= 1 + 1e-12  # rounding of a mean
+    assert found.error_ratio <= 1 + 1e-12  # rounding of a mean
 
 
 @pytest.mark.parametrize("method", ["auto", "clip", "none", "james_stein"])
@@ -122,6 +122,6 @@ def test_what_auto_would_give_is_what_auto_gives() -> None:
 
 def test_clipping_what_lies_outside_is_told_as_help() -> None:
     found = recalibrate([3.0, 0.2], [1.0, 1.0], "clip")
-    assert found.harm <= 1
+    assert found.error_ratio <= 1
     assert found.standard_error is not None
     np.testing.assert_array_equal(found.standard_error, [np.nan, 1.0])

@@ -77,10 +77,10 @@ def test_posterior_averages_over_its_priors() -> None:
 def test_compress_keeps_totals_and_means() -> None:
     rng = np.random.default_rng(1)
     x, s = rng.normal(size=5000), rng.uniform(0.1, 0.3, 5000)
-    few = compress(Sample(x, s, np.ones(5000)))
-    assert few.x.size <= 400
-    assert few.weight.sum() == 5000
-    assert few.weight @ few.x == pytest.approx(x.sum(), rel=1e-9)
+    small_sample = compress(Sample(x, s, np.ones(5000)))
+    assert small_sample.x.size <= 400
+    assert small_sample.weight.sum() == 5000
+    assert small_sample.weight @ small_sample.x == pytest.approx(x.sum(), rel=1e-9)
     small = Sample(x[:10], s[:10], np.ones(10))
     assert compress(small) is small
 
@@ -132,16 +132,16 @@ def test_the_slab_finds_its_centre() -> None:
 def test_intervals_cover_and_spreads_foretell(sigma: float) -> None:
     """5 seeded repeats of 500 dimensions under a prior that the fit can learn: the posterior's intervals cover."""
     rng = np.random.default_rng(4)
-    cover, foretold, error = [], [], []
+    cover, predicted, error = [], [], []
     for _ in range(5):
         theta = np.clip(rng.normal(0.1, 0.25, 500), -1, 1)
         found = recalibrate(theta + sigma * rng.normal(size=500), np.full(500, sigma), "bayes")
         low, high = found.interval(0.9, "credible")
         cover.append(np.mean((low <= theta) & (theta <= high)))
-        foretold.append(found.expected_error_after)
+        predicted.append(found.expected_error_after)
         error.append(np.mean((found.enhanced_mean - theta) ** 2))
     assert np.mean(cover) == pytest.approx(0.9, abs=0.025)
-    assert np.mean(foretold) == pytest.approx(np.mean(error), rel=0.1)
+    assert np.mean(predicted) == pytest.approx(np.mean(error), rel=0.1)
 
 
 def test_an_outlier_among_many_equal_means_is_kept() -> None:

@@ -30,7 +30,7 @@ def test_what_is_known_exactly_is_returned_as_it_is(method: str) -> None:
 def test_everything_known_exactly(method: str) -> None:
     found = recalibrate([0.5, -0.2], [0, 0], method)
     np.testing.assert_array_equal(found.enhanced_mean, [0.5, -0.2])
-    assert found.harm == 1.0
+    assert found.error_ratio == 1.0
     assert found.expected_error_after == 0
 
 

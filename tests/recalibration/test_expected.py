@@ -30,15 +30,15 @@ def test_a_steep_rule_is_not_called_noisy() -> None:
     assert 0.85 <= _announced(theta, 0.5, 4, 2) <= 1.15
 
 
-@pytest.mark.parametrize("n_dims", [4, 5, 7])
-def test_few_dimensions_are_clipped_unless_their_structure_is_confirmed(n_dims: int) -> None:
+@pytest.mark.parametrize("dims", [4, 5, 7])
+def test_few_dimensions_are_clipped_unless_their_structure_is_confirmed(dims: int) -> None:
     """Five uniform means, noise 0.4, were harmed by 5 %. Seeded."""
-    rng = np.random.default_rng(n_dims)
+    rng = np.random.default_rng(dims)
     for _ in range(20):
-        theta = rng.uniform(-1, 1, n_dims)
-        assert recalibrate(theta + 0.4 * rng.normal(size=n_dims), 0.4).used == "clip"
-    week = np.linspace(-0.8, 0.8, n_dims)
-    curve = recalibrate(week + 0.02 * rng.normal(size=n_dims), 0.02, order=np.arange(n_dims))
+        theta = rng.uniform(-1, 1, dims)
+        assert recalibrate(theta + 0.4 * rng.normal(size=dims), 0.4).used == "clip"
+    week = np.linspace(-0.8, 0.8, dims)
+    curve = recalibrate(week + 0.02 * rng.normal(size=dims), 0.02, order=np.arange(dims))
     assert curve.used in ("structure", "clip")
 
 

@@ -28,7 +28,7 @@ def _coverage(
 def test_a_mean_at_the_edge_is_covered(s: float) -> None:
     """Half of the means at −1 (always-empty pixels), which were covered in none of the runs; seeded."""
     theta = np.where(np.arange(100) % 2 == 0, -1.0, np.linspace(-0.9, 0.6, 100))
-    held, _ = _coverage(theta, np.full(100, s), "honest", 10, 1)
+    held, _ = _coverage(theta, np.full(100, s), "conservative", 10, 1)
     assert held[theta == -1].mean() >= 0.93
     assert held.mean() >= 0.93  # 0.95 expected, standard error 0.007
 
@@ -38,7 +38,7 @@ def test_a_cluster_does_not_cost_the_others_their_coverage() -> None:
     """Half in a tight cluster, half spread, σ = 0.02: the spread ones were covered in 26 to 65 %; seeded."""
     rng = np.random.default_rng(2)
     theta = np.where(np.arange(100) < 50, 0.2, rng.uniform(-1, 1, 100))
-    held, _ = _coverage(theta, np.full(100, 0.02), "honest", 10, 2)
+    held, _ = _coverage(theta, np.full(100, 0.02), "conservative", 10, 2)
     assert held[50:].mean() >= 0.93
 
 

@@ -16,8 +16,8 @@ def _scaled(name: str) -> np.ndarray:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["digits", "breast_cancer", "diabetes", "wine"])
-@pytest.mark.parametrize("n_users", [10_000, 1_000_000])
-def test_no_harm_and_honest_coverage(name: str, n_users: int) -> None:
+@pytest.mark.parametrize("users", [10_000, 1_000_000])
+def test_no_harm_and_honest_coverage(name: str, users: int) -> None:
     """Seeded; six repeats of 13 dimensions can exceed 1.05 by chance, and one other seed did (120 repeats: 1.000).
 
     The framework's noise at ε = 4, one dimension from each user, by Duchi's variance (e+1)²/(e−1)² − t².
@@ -26,8 +26,8 @@ def test_no_harm_and_honest_coverage(name: str, n_users: int) -> None:
     """
     theta = _scaled(name).mean(axis=0)
     d, e = theta.size, np.exp(4.0)
-    s = np.sqrt((((e + 1) / (e - 1)) ** 2 - theta**2) * d / n_users)
-    rng = np.random.default_rng([n_users, 3])
+    s = np.sqrt((((e + 1) / (e - 1)) ** 2 - theta**2) * d / users)
+    rng = np.random.default_rng([users, 3])
     held, edge, before, after = [], [], 0.0, 0.0
     for _ in range(6):
         x = theta + s * rng.normal(size=d)

@@ -62,16 +62,16 @@ def test_few_dimensions_are_probed_one_by_one() -> None:
     np.testing.assert_allclose(found.response, s**2 / 3, rtol=1e-12)  # Σ∇δ has s²/3 on its diagonal
 
 
-@pytest.mark.parametrize("n_dims", [12, 16, 20, 24, 40, 64, 100, 784])
-def test_what_all_dimensions_do_in_common_is_measured_too(n_dims: int) -> None:
+@pytest.mark.parametrize("dims", [12, 16, 20, 24, 40, 64, 100, 784])
+def test_what_all_dimensions_do_in_common_is_measured_too(dims: int) -> None:
     """Shrinking towards the mean follows the noise of each dimension by its own part and by that of the mean."""
-    s, own = np.full(n_dims, 0.3), 0.4
+    s, own = np.full(dims, 0.3), 0.4
 
     def towards_the_mean(x: np.ndarray) -> np.ndarray:
         return x.mean() + own * (x - x.mean())
 
-    found = read(towards_the_mean, np.zeros(n_dims), probes(s)).response
-    exact = s**2 * (own + (1 - own) / n_dims)
+    found = read(towards_the_mean, np.zeros(dims), probes(s)).response
+    exact = s**2 * (own + (1 - own) / dims)
     assert abs(found.sum() - exact.sum()) < 0.35 * 0.3**2 * (1 - own)  # the mean's part is 1 of this
 
 

@@ -140,7 +140,7 @@ def _answer(schema: Schema, x: np.ndarray) -> Answer:
         n_answers=np.full(x.size, 400),
         scaled_value=x,
         scaled_error=error,
-        unsure=np.zeros(x.size, bool),
+        not_significant=np.zeros(x.size, bool),
     )
 
 
@@ -194,8 +194,8 @@ def test_many_points_and_too_few() -> None:
     theta = np.sin(np.arange(n) / 500)
     found = block.fit(theta + 0.3 * np.random.default_rng(7).normal(size=n))
     assert np.mean((found.mean - theta) ** 2) < 0.005
-    few = recalibrate([0.1, 0.2, 0.3], 0.1, order=[1, 2, 3], groups=["a", "a", "b"])
-    assert few.used != "structure"
+    small_sample = recalibrate([0.1, 0.2, 0.3], 0.1, order=[1, 2, 3], groups=["a", "a", "b"])
+    assert small_sample.used != "structure"
 
 
 def _daily_steps(d: int) -> np.ndarray:

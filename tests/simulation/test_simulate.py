@@ -20,7 +20,7 @@ from hdr4me.simulation.sums import DIRECT, GAMMA, SKIPPING, simulate, simulate_s
 def simulate_values(mech, values, seed: int) -> np.ndarray:
     """The reports themselves: each value is a dimension that one user reports, so its total is the report."""
     return simulate(
-        mech, np.asarray(values).reshape(1, -1), seed=seed, n_sampled=np.size(values)
+        mech, np.asarray(values).reshape(1, -1), seed=seed, sampled=np.size(values)
     ).total.reshape(np.shape(values))
 
 
@@ -55,7 +55,7 @@ def test_sums_and_squares_have_the_right_moments(name: str, epsilon: float) -> N
     n, d = 20_000, 10
     mech = mechanism(name, epsilon=epsilon)
     values = np.random.default_rng(1).uniform(0, 1, (n, d))
-    found = simulate(mech, values, n_sampled=values.shape[1], seed=5)
+    found = simulate(mech, values, sampled=values.shape[1], seed=5)
     mean, variance = mech.mean(values).sum(0), mech.variance(values).sum(0)
     assert (np.abs(found.total - mean) < 6 * np.sqrt(variance)).all()
     spread = found.squares.sum() / (mech.variance(values) + mech.mean(values) ** 2).sum()
@@ -64,23 +64,23 @@ def test_sums_and_squares_have_the_right_moments(name: str, epsilon: float) -> N
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("n_sampled", [3, 40])
-def test_bits_do_not_depend_on_threads(name: str, n_sampled: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sampled", [3, 40])
+def test_bits_do_not_depend_on_threads(name: str, sampled: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Chunks of 12 or 166 users, some ending in the middle of a group, in waves of 32 and 96.
     monkeypatch.setattr(fused, "_CHUNK", 500)
     mech = mechanism(name, epsilon=1.0)
-    values = np.random.default_rng(2).uniform(0, 1, (16_001 if n_sampled == 3 else 3_001, 40))
-    one, three = (simulate(mech, values, seed=9, n_sampled=n_sampled, threads=k) for k in (1, 3))
+    values = np.random.default_rng(2).uniform(0, 1, (16_001 if sampled == 3 else 3_001, 40))
+    one, three = (simulate(mech, values, seed=9, sampled=sampled, threads=k) for k in (1, 3))
     for a, b in zip(one, three, strict=True):
         assert a.tobytes() == b.tobytes()
-    assert one.total.tobytes() != simulate(mech, values, seed=10, n_sampled=n_sampled).total.tobytes()
+    assert one.total.tobytes() != simulate(mech, values, seed=10, sampled=sampled).total.tobytes()
 
 
 def test_sampled_users_spread_evenly() -> None:
     """m of d without replacement: n·m reports in all, each dimension a binomial share (chi-square at 1e-6)."""
     n, d, m = 30_000, 50, 4
     values = np.tile(np.linspace(0, 1, d), (n, 1))
-    found = simulate(mechanism("piecewise", epsilon=4.0), values, seed=6, n_sampled=m)
+    found = simulate(mechanism("piecewise", epsilon=4.0), values, seed=6, sampled=m)
     assert found.n_reports.sum() == n * m
     # Without replacement the counts vary by the factor (1 - m/d) less than multinomial ones.
     statistic = ((found.n_reports - n * m / d) ** 2 / (n * m / d)).sum() / (1 - m / d) * (d - 1) / d
@@ -91,7 +91,7 @@ def test_sampled_users_spread_evenly() -> None:
 
 
 def test_the_most_dimensions_and_few_users() -> None:
-    found = simulate(mechanism("duchi", epsilon=1.0), np.zeros((3, 65536), np.float32), seed=1, n_sampled=5)
+    found = simulate(mechanism("duchi", epsilon=1.0), np.zeros((3, 65536), np.float32), seed=1, sampled=5)
     assert found.n_reports.sum() == 15
     assert np.isnan(found.mean).sum() >= 65521
 
@@ -99,7 +99,7 @@ def test_the_most_dimensions_and_few_users() -> None:
 def test_sampling_goes_on_where_words_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A group of users needs more words than are drawn at once: each is still sampled once, m of d."""
     values = np.tile(np.arange(4.0), (2_000, 1))
-    found = simulate(mechanism("piecewise", epsilon=4.0), values / 3, seed=3, n_sampled=2)
+    found = simulate(mechanism("piecewise", epsilon=4.0), values / 3, seed=3, sampled=2)
     assert found.n_reports.sum() == 4_000
     # Chi-square at 1e-6, counts of a sample without replacement varying by 1 - m/d less.
     statistic = ((found.n_reports - 1_000) ** 2 / 1_000).sum() / 0.5 * 3 / 4
@@ -109,9 +109,9 @@ def test_sampling_goes_on_where_words_run_out(monkeypatch: pytest.MonkeyPatch) -
 def test_single_precision_and_other_layouts_are_taken() -> None:
     mech = mechanism("piecewise", epsilon=1.0)
     values = np.random.default_rng(8).uniform(-1, 1, (300, 7)).astype(np.float32)
-    single = simulate(mech, values, seed=1, n_sampled=values.shape[1]).total
+    single = simulate(mech, values, seed=1, sampled=values.shape[1]).total
     double = simulate(
-        mech, np.asfortranarray(values.astype(np.float64)), seed=1, n_sampled=values.shape[1]
+        mech, np.asfortranarray(values.astype(np.float64)), seed=1, sampled=values.shape[1]
     ).total
     assert np.allclose(single, double, rtol=1e-6, atol=1e-4)
 
@@ -122,7 +122,7 @@ def test_single_precision_and_other_layouts_are_taken() -> None:
         (np.zeros(3), {}, "shape"),
         (np.full((2, 2), 1.5), {}, "domain"),
         (np.full((2, 2), np.nan), {}, "domain"),
-        (np.zeros((2, 2)), {"n_sampled": 3}, "n_sampled = 3"),
+        (np.zeros((2, 2)), {"sampled": 3}, "sampled = 3"),
         (np.zeros((2, 2)), {"seed": -1}, "seed"),
         (np.zeros((2, 2)), {"seed": 1.5}, "seed"),
     ],
@@ -148,7 +148,7 @@ def test_shortcuts_have_the_law_of_the_sums(name: str) -> None:
     column = np.random.default_rng(4).uniform(0, 1, 25)
     values = np.tile(column, (4_000, 1)).T
     quick = simulate_sums(mech, values, np.random.default_rng(5))
-    plain = simulate(mech, values, n_sampled=values.shape[1], seed=6).total
+    plain = simulate(mech, values, sampled=values.shape[1], seed=6).total
     assert stats.ks_2samp(quick, plain).pvalue > 1e-4
 
 
@@ -215,13 +215,13 @@ def test_a_law_that_depends_on_the_size_of_t_is_drawn_by_its_own_sample() -> Non
     mech = ThreeOutputs(1.0)
     assert fused_law(mech) is None
     values = np.full((200_000, 2), -0.8)
-    found = simulate(mech, values, n_sampled=values.shape[1], seed=3)
+    found = simulate(mech, values, sampled=values.shape[1], seed=3)
     variance = found.squares / found.n_reports - found.mean**2
     law = float(mech.variance(-0.8))
     # t* is bounded by `bound`, so the squares' standard deviation is at most bound²/2.
     assert np.abs(variance - law).max() < 5 * mech.bound**2 / 2 / np.sqrt(len(values)) + 0.02
     assert np.abs(found.mean + 0.8).max() < 5 * np.sqrt(law / len(values))
-    again = simulate(mech, values, n_sampled=values.shape[1], seed=3, threads=2)
+    again = simulate(mech, values, sampled=values.shape[1], seed=3, threads=2)
     assert again.total.tobytes() == found.total.tobytes()
 
 
@@ -229,7 +229,7 @@ def test_the_slow_path_samples_m_of_d() -> None:
     """Each user is in m of d dimensions, and each dimension's count is binomial (chi-square at 1e-6)."""
     n, d, m = 20_000, 8, 3
     values = np.tile(np.linspace(-1, 1, d), (n, 1))
-    found = simulate(ThreeOutputs(2.0), values, seed=6, n_sampled=m)
+    found = simulate(ThreeOutputs(2.0), values, seed=6, sampled=m)
     assert found.n_reports.sum() == n * m
     statistic = ((found.n_reports - n * m / d) ** 2 / (n * m / d)).sum() / (1 - m / d) * (d - 1) / d
     assert stats.chi2(d - 1).sf(statistic) > 1e-6

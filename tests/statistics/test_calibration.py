@@ -43,7 +43,7 @@ def skewed(n: int) -> np.ndarray:
 
 def numeric_survey(mechanism: object, d: int, m: int, epsilon: float) -> Survey:
     schema = Schema([Numeric(f"x{j}", -1, 1) for j in range(d)])
-    return Survey(schema, epsilon=m * epsilon, mechanism=mechanism, n_sampled=m)
+    return Survey(schema, epsilon=m * epsilon, mechanism=mechanism, sampled=m)
 
 
 @pytest.mark.no_cover
@@ -74,7 +74,7 @@ def test_categorical_mechanisms(simulate, name: str, sampled: str) -> None:
     labels = ["a", "b", "c", "d"]
     schema = Schema([Categorical(f"x{j}", labels) for j in range(d)])
     m = 1 if sampled == "one" else d
-    survey = Survey(schema, epsilon=1.5 * m, n_sampled=m, categorical=name, mechanism="piecewise")
+    survey = Survey(schema, epsilon=1.5 * m, sampled=m, categorical=name, mechanism="piecewise")
     n = d * ANSWERS if sampled == "one" else ANSWERS
     base = np.random.default_rng(3).permutation(np.repeat([0, 1, 2, 3], [30, 60, 90, 120]))
     truth = np.bincount(base) / ANSWERS

@@ -124,7 +124,7 @@ def test_cumulative_shares_rise_and_their_bounds_hold(survey_of, tally_of):
     values = populations()["income"]
     answer = hd.ask(tally_of(values, survey_of(), 2), "cdf", "x", x=[-0.9, -0.5, 0.0])
     true = np.array([(values <= x).mean() for x in (-0.9, -0.5, 0.0)])
-    for kind in ("honest", "short"):
+    for kind in ("conservative", "approximate"):
         low, high = answer.interval(kind=kind)
         assert ((low <= true) & (true <= high)).all()
     assert (np.diff(answer.value) >= 0).all()
@@ -187,7 +187,7 @@ def test_a_pair_of_numbers_shows_both_shapes():
         hd.Schema([hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1)]), epsilon=2.0, pairs=[("a", "b")]
     )
     table, tally = survey.questions[0].channel, hd.Tally(survey)
-    size = table.takes[0].size
+    size = table.inputs[0].size
     rows = np.array(table.weights, float) / 2**32  # type: ignore[attr-defined]
     mix = (
         0.5 * rows[0 * size + size // 2] + 0.5 * rows[(size - 1) * size + size // 2]

@@ -185,7 +185,7 @@ def test_many_dimensions_at_once(mixed: Survey) -> None:
     schema = Schema([Numeric(f"x{j}", -1, 1) for j in range(40)])
     tables = mixed.channels[:2]
     questions = [Question((j,), tables[j % 2]) for j in range(40)]
-    survey = Survey.from_questions(schema, epsilon=1.1, n_sampled=1, questions=questions)
+    survey = Survey.from_questions(schema, epsilon=1.1, sampled=1, questions=questions)
     rng = np.random.default_rng(1)
     block = np.zeros((2000, 3), np.uint8)
     block[:, 0], block[:, 2] = rng.integers(0, 40, 2000), rng.integers(0, 2, 2000)
@@ -231,8 +231,8 @@ def test_parts_of_an_answer(answer: Answer) -> None:
 
 
 def test_a_kind_of_interval_is_for_recalibrated_answers(answer: Answer) -> None:
-    with pytest.raises(InvalidInput, match="kind = 'honest' is not allowed"):
-        answer.interval(kind="honest")
+    with pytest.raises(InvalidInput, match="kind = 'conservative' is not allowed"):
+        answer.interval(kind="conservative")
     with pytest.raises(InvalidInput, match="simultaneous"):
         answer.recalibrate("clip").interval(simultaneous=True)
 

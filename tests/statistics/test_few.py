@@ -19,7 +19,7 @@ from hdr4me.framework.small_samples import (
     skew_size,
     weighted_interval,
 )
-from hdr4me.statistics.answer import UNSURE
+from hdr4me.statistics.answer import NOT_SIGNIFICANT
 from hdr4me.statistics.calibrate import functional
 from hdr4me.statistics.intervals import EXACT, FEW_NOTE, NORMAL, quantile
 from hdr4me.statistics.statistic import estimate
@@ -110,8 +110,8 @@ def test_noise_tails_are_the_normal_ones_with_many_reports_and_wider_with_few() 
     rows, decode, sd = moments.rows, moments.decode, float(np.sqrt(moments.row_variances.max()))
     many = noise_reach(rows, decode, 100_000, 0.95)
     assert np.allclose(many, 1.96 * sd / np.sqrt(100_000), rtol=0.05)
-    few = noise_reach(rows, decode, 20, 0.95)
-    assert min(few) > 1.5 * 1.96 * sd / np.sqrt(20)
+    small_sample = noise_reach(rows, decode, 20, 0.95)
+    assert min(small_sample) > 1.5 * 1.96 * sd / np.sqrt(20)
     assert skew_size(rows, decode) > sd
 
 
@@ -142,7 +142,7 @@ def test_few_reports_of_skewed_values_are_covered(
         "two": np.where(np.arange(n) % 2, 1.0, -1.0),
     }[values]
     schema = hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(rows_of)])
-    survey = hd.Survey(schema, epsilon=epsilon * rows_of, mechanism=mechanism, n_sampled=rows_of)
+    survey = hd.Survey(schema, epsilon=epsilon * rows_of, mechanism=mechanism, sampled=rows_of)
     rows = survey.questions[0].channel.response.marginal().rows  # type: ignore[arg-type]
     counts = np.concatenate([drawn(rng, rows, truth, r) for _ in range(rows_of)])
     answer = estimate(Counts(survey, counts, n))
@@ -180,10 +180,10 @@ def test_rare_categories_are_covered_at_once() -> None:
 
 def test_the_answer_says_which_law_it_used() -> None:
     survey = hd.Survey(hd.Schema([hd.Numeric("x", 0, 10)]), epsilon=1.0, mechanism="duchi")
-    few = estimate(Counts(survey, np.array([12, 18]), 30))
-    assert few.laws() == (EXACT,)
-    assert few.table()[0]["note"] == FEW_NOTE
-    assert few["x"].interval() == few.interval()
+    small_sample = estimate(Counts(survey, np.array([12, 18]), 30))
+    assert small_sample.laws() == (EXACT,)
+    assert small_sample.table()[0]["note"] == FEW_NOTE
+    assert small_sample["x"].interval() == small_sample.interval()
     many = estimate(Counts(survey, np.array([400, 600]), 1000))
     assert many.laws() == (NORMAL,)
     assert "note" not in many.table()[0]
@@ -223,8 +223,8 @@ def test_a_row_of_doubtful_value_counts_among_those_that_hold_at_once() -> None:
     for block in hd.engines.Local().reports(np.zeros((5_000, 3)), survey):
         tally = tally.add_block(block)
     answer = tally.estimate()
-    doubtful = replace(answer, unsure=np.array([False, False, True]))
-    assert doubtful.status[2] == UNSURE
+    doubtful = replace(answer, not_significant=np.array([False, False, True]))
+    assert doubtful.status[2] == NOT_SIGNIFICANT
     for one, other in zip(
         doubtful.interval(simultaneous=True), answer.interval(simultaneous=True), strict=True
     ):

@@ -38,7 +38,7 @@ def test_a_pair_of_numbers(epsilon: float) -> None:
     be 2.7 times as large at epsilon = 4.
     """
     survey = Survey(Schema([Numeric("a", -1, 1), Numeric("b", -1, 1)]), epsilon=epsilon, pairs=[("a", "b")])
-    levels = survey.channels[0].takes[0].size
+    levels = survey.channels[0].inputs[0].size
     corners = {0: 0.25, levels - 1: 0.25, levels * (levels - 1): 0.25, levels**2 - 1: 0.25}
     squares = stated = 0.0
     for answer in collections(survey, corners, seed=1):
@@ -51,7 +51,7 @@ def test_a_pair_of_numbers(epsilon: float) -> None:
 def test_an_optional_number() -> None:
     """Half of the users have −1 or 1, half have nothing: mean 0 and share 0.5, within 30 % of what is stated."""
     survey = Survey(Schema([Numeric("a", -1, 1, optional=True)]), epsilon=4.0)
-    levels = survey.channels[0].takes[0].size - 1
+    levels = survey.channels[0].inputs[0].size - 1
     squares, stated = np.zeros(2), np.zeros(2)
     for answer in collections(survey, {0: 0.25, levels - 1: 0.25, levels: 0.5}, seed=2):
         truth = np.where(np.array(answer.statistics) == "share", 0.5, 0.0)
@@ -66,7 +66,7 @@ def test_moments_of_a_decoder() -> None:
         0
     ]
     assert isinstance(pair, Table)
-    size = pair.takes[1].size
+    size = pair.inputs[1].size
     assert pair.response.marginal(1).levels.tolist() == np.linspace(-1, 1, size).tolist()
     assert functional(pair.response.marginal(1)).rounding == pytest.approx(1 / (size - 1) ** 2)
     table = Survey(Schema([Numeric("a", 0, 1, optional=True)]), epsilon=1.0).channels[0]

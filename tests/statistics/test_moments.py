@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hdr4me.channels import Entries, HeavySet, Table
+from hdr4me.channels import KSubset, Table, UnaryEncoding
 from hdr4me.statistics.calibrate import functional, value_moments
 from hdr4me.survey import Survey
 
@@ -58,8 +58,8 @@ def test_a_cell_that_is_never_reported() -> None:
 
 def test_variances_of_categories(mixed: Survey) -> None:
     choice, bits = mixed.channels[2:]
-    assert isinstance(choice, HeavySet)
-    assert isinstance(bits, Entries)
+    assert isinstance(choice, KSubset)
+    assert isinstance(bits, UnaryEncoding)
     assert choice.response.marginal().moments([0.0, 1.0]).variance([1.0]) == pytest.approx(
         (0.125 * 0.875 * 4, 0.625 * 0.375 * 4)
     )

@@ -10,10 +10,10 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 import hdr4me as hd
-from hdr4me.channels import HeavySet
+from hdr4me.channels import KSubset
 from hdr4me.channels.codebook.channel import N_LEVELS, Codebook, values, word_levels
 from hdr4me.channels.codebook.design import codebook_channel
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.errors import InvalidInput
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.statistics.recalibrated import _steady_errors
@@ -26,7 +26,7 @@ def asked(length: int, epsilon: float = 4.0, codewords: int = 64, norm: float = 
     """A survey about one optional vector, by a small codebook."""
     schema = hd.Schema([hd.Vector("v", length, norm, optional=True)])
     question = hd.Question((0,), codebook_channel(epsilon, length + 1, codewords))
-    return hd.Survey.from_questions(schema, epsilon=epsilon, n_sampled=1, questions=[question])
+    return hd.Survey.from_questions(schema, epsilon=epsilon, sampled=1, questions=[question])
 
 
 def lists(rows: np.ndarray) -> pa.Table:
@@ -39,9 +39,9 @@ def lists(rows: np.ndarray) -> pa.Table:
 def test_no_vector_is_as_private_as_any() -> None:
     """Every pair of a few vectors and none, every output of a small codebook: no ratio is above the proven loss."""
     family = Codebook(3, 6, 2, seed_bits=3)
-    channel = HeavySet("codebook", 2.0, family, heaviest(2.0, family))
+    channel = KSubset("codebook", 2.0, family, heaviest(2.0, family))
     vector = hd.Vector("v", 2, optional=True)
-    inputs = [vector.place(value, family.takes[0].size) >> 16 for value in PLACES]
+    inputs = [vector.encode(value, family.inputs[0].size) >> 16 for value in PLACES]
     assert len(set(inputs)) == len(PLACES)
     laws = [[channel.probability(x, y) for y in channel.outputs()] for x in inputs]
     assert all(sum(law) == 1 for law in laws)
@@ -61,7 +61,7 @@ def test_the_moments_by_enumeration(value) -> None:
     family = channel.family
     assert isinstance(family, Codebook)
     vector = hd.Vector("v", 2, optional=True)
-    x = vector.place(value, family.takes[0].size) >> 16
+    x = vector.encode(value, family.inputs[0].size) >> 16
     p, k = channel.weight / 2**32, family.heavy
     by_rank = np.where(np.arange(8) < k, p / k, (1 - p) / (8 - k))
     numbers = np.array(values())[np.frombuffer(word_levels(), np.uint8)] / channel.response.scores.contrast  # type: ignore[attr-defined]

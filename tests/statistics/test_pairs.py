@@ -14,15 +14,15 @@ from hdr4me.tally import PairCounts
 N = 20_000
 
 
-def two_numbers(mechanism="piecewise", epsilon=4.0, n_sampled=2):
+def two_numbers(mechanism="piecewise", epsilon=4.0, sampled=2):
     schema = hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", 0, 10)])
-    return hd.Survey(schema, epsilon, mechanism, n_sampled)
+    return hd.Survey(schema, epsilon, mechanism, sampled)
 
 
-def mixed(n_sampled=3, categorical="auto", epsilon=6.0):
+def mixed(sampled=3, categorical="auto", epsilon=6.0):
     groups = hd.Categorical("g", ["x", "y", "z"])
     schema = hd.Schema([hd.Numeric("a", -1, 1), groups, hd.Categorical("h", ["no", "yes"])])
-    return hd.Survey(schema, epsilon, "piecewise", n_sampled, categorical)
+    return hd.Survey(schema, epsilon, "piecewise", sampled, categorical)
 
 
 def codes(table, levels, rng):
@@ -46,7 +46,7 @@ def block_of(survey, columns, rng):
         slots[:, q, 0] = q
         if isinstance(channel, hd.Table):
             slots[:, q, 2] = codes(channel, rounded(values, channel.n_inputs, rng), rng)
-        elif isinstance(channel, hd.Entries):
+        elif isinstance(channel, hd.UnaryEncoding):
             law = np.array(channel.weights, float)[:, 1] / 2**32
             for k in range(channel.size):
                 slots[:, q, 2 + k] = rng.random(n) < law[(values == k).astype(int)]
@@ -120,7 +120,7 @@ def test_a_pair_question_needs_no_pair_counts():
     survey = hd.Survey(hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1)]), 2.0, pairs=[("a", "b")])
     table, tally = survey.questions[0].channel, hd.Tally(survey)
     assert isinstance(table, hd.Table)
-    size = table.takes[0].size
+    size = table.inputs[0].size
     law = np.array(table.weights, float) / 2**32  # type: ignore[attr-defined]
     mix = (law[0] + law[size * size - 1]) / 2  # both at −1, or both at 1: covariance 1
     tally.counts[:] = np.random.default_rng(4).multinomial(200_000, mix / mix.sum())
@@ -200,7 +200,7 @@ def test_a_damaged_file_is_refused(tmp_path):
 
 
 def test_what_cannot_be_told_says_why():
-    one = two_numbers(n_sampled=1)
+    one = two_numbers(sampled=1)
     with pytest.raises(InvalidInput, match="each user answers one question"):
         PairCounts(one, [("a", "b")])
     survey = two_numbers()

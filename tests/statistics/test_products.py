@@ -55,7 +55,7 @@ def test_a_product_has_much_less_error_than_two_answers_of_one_report():
     a = rng.uniform(-1, 1, 30_000)
     b = np.clip(0.6 * a + 0.4 * rng.uniform(-1, 1, a.size), -1, 1)
     product = hd.ask(counted(a, b, hd.Survey(SCHEMA, 1.0), rng), "covariance", ["a", "b"])
-    both = hd.Survey(hd.Schema(SCHEMA.dimensions[:2]), 1.0, n_sampled=2)
+    both = hd.Survey(hd.Schema(SCHEMA.dimensions[:2]), 1.0, sampled=2)
     decode = np.array(both.questions[0].channel.decoders["value"])  # type: ignore[attr-defined]
     law = both.questions[0].channel.response.marginal().in_bins(np.array([-1.0, 1.0]))[0, 0]  # type: ignore[arg-type]
     second = float(law @ decode**2) - 1 / 3

@@ -41,7 +41,7 @@ def answer() -> Answer:
         n_answers=np.array([40, 90, 90, 90, 60, 0, 0, 0]),
         scaled_value=np.array([-0.5, 0.7, 0.5, -0.2, 1.3, NAN, NAN, NAN]),
         scaled_error=np.array([0.05, 0.1, 0.1, 0.1, 0.2, NAN, NAN, NAN]),
-        unsure=np.zeros(8, bool),
+        not_significant=np.zeros(8, bool),
     )
 
 

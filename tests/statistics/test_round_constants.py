@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, norm
 
-from hdr4me.statistics import combine, foretell, refine, rounds
+from hdr4me.statistics import combine, predict, refine, rounds
 from hdr4me.survey import Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -28,7 +28,7 @@ def measured(case: str) -> tuple[float, ...]:
     """Gain and range of a second round for an expected population; or the interval after one, and its design."""
     if case == "spike":
         edges = np.linspace(-1, 1, 65)
-        found = foretell.narrowed(edges, np.where(edges >= 0, 1.0, 0.0), 1e12, 1.0)
+        found = predict.narrowed(edges, np.where(edges >= 0, 1.0, 0.0), 1e12, 1.0)
         return found.low, found.high
     if case == "rounds":
         pilot = tally_of(Survey(Schema([Numeric("delay", -60, 600)]), mechanism="piecewise"), 15, 100_000)
@@ -41,7 +41,7 @@ def measured(case: str) -> tuple[float, ...]:
         "heaped": beta(0.05, 2, -1, 2),
         "wide": norm(0.1, 0.42),
     }
-    two = foretell.foretell_rounds(priors[case], 40_000, 1.0)
+    two = predict.predict_rounds(priors[case], 40_000, 1.0)
     return two.gain, two.low, two.high
 
 
@@ -55,13 +55,13 @@ MEASURED: dict[str, tuple[float, ...]] = {
 MOVED: list[tuple[Any, str, Any, str]] = [
     (rounds, "SAFETY", 1.4, "rounds"),
     (rounds, "_DOUBT", 0.11, "rounds"),
-    (foretell, "UNSEEN", 0.44, "narrow"),
-    (foretell, "HEAPED", 1.1, "heaped"),
-    (foretell, "_HEAP", 0.9, "heaped"),
-    (foretell, "WORTH", 0.7, "wide"),
-    (foretell, "WORTH", 0.95, "heaped"),
-    (foretell, "LEAST", 0.12, "spike"),
-    (foretell, "MARGIN", 2, "narrow"),
+    (predict, "UNSEEN", 0.44, "narrow"),
+    (predict, "HEAPED", 1.1, "heaped"),
+    (predict, "_HEAP", 0.9, "heaped"),
+    (predict, "WORTH", 0.7, "wide"),
+    (predict, "WORTH", 0.95, "heaped"),
+    (predict, "LEAST", 0.12, "spike"),
+    (predict, "MARGIN", 2, "narrow"),
 ]
 
 
@@ -82,6 +82,4 @@ def test_a_heap_is_within_a_thirty_second_of_an_end() -> None:
     edges = np.linspace(-1, 1, 65)
     for place, heaped in ((0.99 / 32, True), (1.5 / 32, False)):
         cumulative = np.where(edges >= -1 + 2 * place, 1.0, 0.0)
-        assert foretell.unseen_share(edges, cumulative, 1.0) == (
-            foretell.HEAPED if heaped else foretell.UNSEEN
-        )
+        assert predict.unseen_share(edges, cumulative, 1.0) == (predict.HEAPED if heaped else predict.UNSEEN)

@@ -70,7 +70,7 @@ def test_a_narrower_number_keeps_its_unit_curve_and_group(survey_of, tally_of):
 def test_the_bias_widens_the_honest_interval(survey_of, tally_of):
     values = np.random.default_rng(3).normal(0, 0.1, 40_000)
     _, both, _ = two_rounds(values, survey_of(), tally_of, 7)
-    (low, high), (inner_low, inner_high) = both.interval(), both.interval(kind="short")
+    (low, high), (inner_low, inner_high) = both.interval(), both.interval(kind="approximate")
     assert low[0] <= inner_low[0] <= inner_high[0] <= high[0]
     with pytest.raises(InvalidInput, match="kind"):
         both.interval(kind="credible")
@@ -137,13 +137,13 @@ def test_a_user_answers_one_of_the_rounds(survey_of, tally_of, tmp_path):
 def test_what_two_rounds_would_bring():
     from scipy.stats import norm
 
-    from hdr4me.statistics.foretell import foretell_rounds
+    from hdr4me.statistics.predict import predict_rounds
 
-    gains = [foretell_rounds(norm(0, sd), 40_000, 1.0).gain for sd in (0.05, 0.1, 0.25)]
+    gains = [predict_rounds(norm(0, sd), 40_000, 1.0).gain for sd in (0.05, 0.1, 0.25)]
     assert gains[0] > gains[1] > gains[2] > 1.7
-    assert foretell_rounds("uniform", 40_000, 1.0).gain == pytest.approx(1.0, abs=0.1)
+    assert predict_rounds("uniform", 40_000, 1.0).gain == pytest.approx(1.0, abs=0.1)
     with pytest.raises(InvalidInput, match="pilot"):
-        foretell_rounds("uniform", 40_000, 1.0, pilot=1.0)
+        predict_rounds("uniform", 40_000, 1.0, pilot=1.0)
 
 
 def test_tables_of_the_second_round_are_for_the_pilot_s_distribution(survey_of, tally_of):
@@ -185,18 +185,18 @@ def test_many_numbers_share_general_tables():
 @pytest.mark.no_cover
 def test_what_is_foretold_is_what_happens(survey_of, tally_of):
     """12 seeded draws: the root of a mean squared error of 12 draws is known to 20 %."""
-    from hdr4me.statistics.foretell import foretell_rounds
+    from hdr4me.statistics.predict import predict_rounds
 
     values = np.random.default_rng(6).normal(0.2, 0.12, 20_000)
     survey, errors = survey_of(), []
     for seed in range(0, 120, 10):
         _, both, _ = two_rounds(values, survey, tally_of, seed, pilots=4000)
         errors.append(both.value[0] - values.mean())
-    told = foretell_rounds(values[:1000], 20_000, 1.0)
+    told = predict_rounds(values[:1000], 20_000, 1.0)
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(told.two, rel=0.5)
     with pytest.raises(InvalidInput, match="n = 3 is not allowed"):
-        foretell_rounds("uniform", 3, 1.0)
-    assert foretell_rounds("uniform", 1000, 1.0, mechanism="duchi").gain == 1.0
+        predict_rounds("uniform", 3, 1.0)
+    assert predict_rounds("uniform", 1000, 1.0, mechanism="duchi").gain == 1.0
 
 
 def _seeded(survey, seed, n=4000):
@@ -205,13 +205,13 @@ def _seeded(survey, seed, n=4000):
     for q, question in enumerate(survey.questions):
         channel, own = question.channel, tally.layout.of_question(tally.counts, q)
         dimension = survey.schema.dimensions[question.dimensions[0]]
-        if dimension.reads == "selection":
+        if dimension.input_kind == "selection":
             outputs = list(channel.outputs())
-            x = dimension.place(["de", "en"], channel.n_inputs) >> 16
+            x = dimension.encode(["de", "en"], channel.n_inputs) >> 16
             law = np.array([float(channel.probability(x, z)) for z in outputs])
             for z, count in zip(outputs, rng.multinomial(n, law / law.sum()), strict=True):
                 own[list(z)] += count
-        elif dimension.reads == "vector":
+        elif dimension.input_kind == "vector":
             shares = np.diff(thresholds()) / 65536
             own[:] = rng.multinomial(n, shares, dimension.length).ravel()
         elif len(question.dimensions) > 1:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hdr4me.channels import HeavySet
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels import KSubset
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.projective import Projective, n_points
 from hdr4me.channels.projective.field import dot
 from hdr4me.channels.projective.response import hyperplane_sums
@@ -40,19 +40,19 @@ def test_large_counts_are_exact(q: int, t: int) -> None:
     """Counts of 50 bits: a float transform of them as they are would be off by more than one."""
     family = Projective(n_points(q, t) - 1, q, t)
     counts = np.random.default_rng(q).integers(0, 1 << 50, family.n_outputs)
-    made = HeavySet("projective", 1.0, family, heaviest(1.0, family))
+    made = KSubset("projective", 1.0, family, heaviest(1.0, family))
     assert made.response.cells(counts)[:, 1].tolist() == by_definition(family, counts.tolist())
 
 
 def test_other_families() -> None:
     """Counters of sets are the supports; a family without a quick way is asked itself."""
     family = Subset(5, 2)
-    made = HeavySet("subset", 1.0, family, heaviest(1.0, family))
+    made = KSubset("subset", 1.0, family, heaviest(1.0, family))
     counts = np.array([1, 2, 3, 4, 0])
     assert made.response.cells(counts)[:, 1].tolist() == counts.tolist()
 
     class Renamed(Subset):
         name = "renamed"
 
-    renamed = HeavySet("x", 1.0, Renamed(5, 2), made.weight)
+    renamed = KSubset("x", 1.0, Renamed(5, 2), made.weight)
     assert renamed.response.cells(counts)[:, 1].tolist() == counts.tolist()

@@ -30,7 +30,7 @@ def answer(value: np.ndarray, error: float) -> Answer:
         n_answers=np.full(rows, 10**6),
         scaled_value=value,
         scaled_error=np.full(rows, error),
-        unsure=np.zeros(rows, bool),
+        not_significant=np.zeros(rows, bool),
     )
 
 

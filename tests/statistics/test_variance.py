@@ -16,7 +16,7 @@ def test_coverage_of_the_variance(survey_of, tally_of, mechanism, epsilon):
     values = rng.beta(2, 5, 20_000) * 2 - 1
     inside = 0
     for seed in range(120):
-        low, high = hd.ask(tally_of(values, survey, seed), "variance", "x").interval(kind="short")
+        low, high = hd.ask(tally_of(values, survey, seed), "variance", "x").interval(kind="approximate")
         inside += int(low[0] <= values.var() <= high[0])
     assert 0.87 * 120 <= inside <= 0.99 * 120
 

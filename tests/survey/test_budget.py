@@ -31,6 +31,6 @@ def test_the_rows_of_all_tables_are_bounded() -> None:
     tables = [Table(f"line {j}", 1.1, {"value": (-2.0, 2.0)}, exact) for j in range(261)]
     questions = [Question((j,), table) for j, table in enumerate(tables)]
     with pytest.raises(InvalidInput, match="66555 rows in all: at most 65536"):
-        Survey.from_questions(schema, epsilon=1.1, n_sampled=1, questions=questions)
+        Survey.from_questions(schema, epsilon=1.1, sampled=1, questions=questions)
     shared = [Question((j,), tables[0]) for j in range(261)]
-    assert Survey.from_questions(schema, epsilon=1.1, n_sampled=1, questions=shared)
+    assert Survey.from_questions(schema, epsilon=1.1, sampled=1, questions=shared)

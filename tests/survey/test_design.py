@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from category_laws import grr, oue
 
-from hdr4me.channels import Channel, HeavySet
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels import Channel, KSubset
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.proof import exp_lower
 from hdr4me.channels.subset import Subset
 from hdr4me.engines import Local
@@ -48,7 +48,7 @@ def test_channels_are_shared() -> None:
     "name", ["laplace", "scdf", "staircase", "duchi", "piecewise", "hybrid", "square_wave", "optimal"]
 )
 def test_every_mechanism_can_be_deployed(name: str) -> None:
-    survey = Survey(SCHEMA, epsilon=2.0, mechanism=name, n_sampled=2)
+    survey = Survey(SCHEMA, epsilon=2.0, mechanism=name, sampled=2)
     assert Survey.from_json(survey.to_json()) == survey
     assert all(channel.epsilon <= 1.0 for channel in survey.channels)
 
@@ -75,7 +75,7 @@ def test_the_same_question_gives_the_same_fingerprint() -> None:
 
 def test_a_mechanism_object_can_be_given() -> None:
     made = mechanism("staircase", epsilon=0.5, variant="variance")
-    survey = Survey(SCHEMA, epsilon=1.0, mechanism=made, n_sampled=2, categorical="histogram")
+    survey = Survey(SCHEMA, epsilon=1.0, mechanism=made, sampled=2, categorical="histogram")
     assert survey.channels[0].epsilon == 0.5
 
 
@@ -87,10 +87,10 @@ def test_a_mechanism_object_can_be_given() -> None:
         {"mechanism": 3},
         {"mechanism": "square-wave"},
         {"epsilon": 0.0},
-        {"n_sampled": 6},
+        {"sampled": 6},
         {"weights": {"nobody": 2}},
         {"weights": {"age": 0}},
-        {"weights": {"age": 2}, "n_sampled": 2},
+        {"weights": {"age": 2}, "sampled": 2},
     ],
 )
 def test_what_is_not_allowed(change: dict[str, Any]) -> None:
@@ -100,10 +100,10 @@ def test_what_is_not_allowed(change: dict[str, Any]) -> None:
 
 def test_a_mechanism_that_spends_too_much_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"spends 1\.0 on each of 2 answers"):
-        Survey(SCHEMA, epsilon=1.0, mechanism=mechanism("duchi", epsilon=1.0), n_sampled=2)
+        Survey(SCHEMA, epsilon=1.0, mechanism=mechanism("duchi", epsilon=1.0), sampled=2)
 
 
-def total_error(channel: HeavySet) -> float:
+def total_error(channel: KSubset) -> float:
     """n·E‖f̂ − f‖² from the variances of one report about each category."""
     absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
     return (channel.n_counters - 1) * absent + present
@@ -117,7 +117,7 @@ def test_the_choice_is_the_best_of_all_sizes(epsilon: float) -> None:
         others = []
         for w in range(1, v):
             family = Subset(v, w)
-            others.append(total_error(HeavySet("subset", epsilon, family, heaviest(epsilon, family))))
+            others.append(total_error(KSubset("subset", epsilon, family, heaviest(epsilon, family))))
         assert total_error(chosen) <= min(others) * (1 + 1e-6)
         size = chosen.per_report
         assert chosen.mechanism == categorical_choice(epsilon, v) == ("grr" if size == 1 else "subset")
@@ -165,8 +165,8 @@ def test_a_pair_is_one_question(joint: Survey) -> None:
     """Whatever order its names are given in, a pair stands in the schema's order, where its first dimension stands."""
     assert [question.dimensions for question in joint.questions] == [(0, 2), (1,), (3,)]
     assert [question.weight for question in joint.questions] == [2, 1, 1]
-    takes = [[take.reads for take in channel.takes] for channel in joint.channels]
-    assert takes == [["number", "number"], ["optional"], ["number"]]
+    inputs = [[input_.input_kind for input_ in channel.inputs] for channel in joint.channels]
+    assert inputs == [["number", "number"], ["optional"], ["number"]]
     assert all(channel.loss <= exp_lower(1.0) for channel in joint.channels)
     again = Survey.from_json(joint.to_json())
     assert again == joint

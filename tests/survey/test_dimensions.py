@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdr4me.channels import Take
+from hdr4me.channels import Input
 from hdr4me.client import Client
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey import DIMENSIONS, Categorical, Dimension, Numeric, Schema, Survey
@@ -145,10 +145,10 @@ anything = st.recursive(
 
 @given(anything, st.integers(2, 256))
 def test_nothing_raises(value: Any, n_levels: int) -> None:
-    assert 0 <= AGE.place(value, n_levels) <= (n_levels - 1) << 16
+    assert 0 <= AGE.encode(value, n_levels) <= (n_levels - 1) << 16
     assert 0 <= COLOUR.clean(value) < 3
-    assert COLOUR.place(value, 3) == COLOUR.clean(value) << 16
-    assert 0 <= WEIGHT.place(value, n_levels + 1) <= n_levels << 16
+    assert COLOUR.encode(value, 3) == COLOUR.clean(value) << 16
+    assert 0 <= WEIGHT.encode(value, n_levels + 1) <= n_levels << 16
 
 
 @given(
@@ -162,35 +162,35 @@ def test_places_stay_inside_for_every_range(low: float, width: float, share: flo
     if not low < high < math.inf or high - low < NARROWEST:
         return
     dimension = Numeric("x", low, high)
-    assert dimension.place(low, n_levels) == 0
-    assert dimension.place(high, n_levels) == (n_levels - 1) << 16
-    assert 0 <= dimension.place(low + share * (high - low), n_levels) <= (n_levels - 1) << 16
+    assert dimension.encode(low, n_levels) == 0
+    assert dimension.encode(high, n_levels) == (n_levels - 1) << 16
+    assert 0 <= dimension.encode(low + share * (high - low), n_levels) <= (n_levels - 1) << 16
 
 
 def test_a_place_is_a_level_and_its_fraction() -> None:
-    assert Numeric("x", 0, 1).place(0.3, 11) == 3 << 16
-    assert Numeric("x", 0, 1).place(0.35, 11) == (3 << 16) + (1 << 15)
+    assert Numeric("x", 0, 1).encode(0.3, 11) == 3 << 16
+    assert Numeric("x", 0, 1).encode(0.35, 11) == (3 << 16) + (1 << 15)
 
 
 @pytest.mark.parametrize("value", [None, math.nan, "", "nan", "heavy", Hostile(), [70]])
 def test_no_value_of_an_optional_number_is_the_last_input(value: Any) -> None:
-    assert WEIGHT.place(value, 6) == 5 << 16
+    assert WEIGHT.encode(value, 6) == 5 << 16
 
 
 @pytest.mark.parametrize(("value", "place"), [(0, 0), (200, 4), (math.inf, 4), (-1, 0), ("50", 1), (75, 1.5)])
 def test_a_value_of_an_optional_number_is_a_level(value: Any, place: float) -> None:
-    assert WEIGHT.place(value, 6) == place * 65536
+    assert WEIGHT.encode(value, 6) == place * 65536
 
 
 def test_what_a_channel_must_take() -> None:
-    assert [x.reads for x in (AGE, WEIGHT, COLOUR)] == ["number", "optional", "category"]
-    assert AGE.fits(Take("number", 2))
-    assert AGE.fits(Take("number", 200))
-    assert not AGE.fits(Take("optional", 200))
-    assert not WEIGHT.fits(Take("number", 200))
-    assert COLOUR.fits(Take("category", 3))
-    assert not COLOUR.fits(Take("category", 4))
-    assert not COLOUR.fits(Take("number", 3))
+    assert [x.input_kind for x in (AGE, WEIGHT, COLOUR)] == ["number", "optional", "category"]
+    assert AGE.fits(Input("number", 2))
+    assert AGE.fits(Input("number", 200))
+    assert not AGE.fits(Input("optional", 200))
+    assert not WEIGHT.fits(Input("number", 200))
+    assert COLOUR.fits(Input("category", 3))
+    assert not COLOUR.fits(Input("category", 4))
+    assert not COLOUR.fits(Input("number", 3))
 
 
 def test_optional_survives_the_document() -> None:
@@ -206,12 +206,12 @@ class Place(Dimension):
 
     kind = "place"
     categories = ("north", "east", "south", "west")
-    reads = "category"
+    input_kind = "category"
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def place(self, value: Any, size: int) -> int:
+    def encode(self, value: Any, size: int) -> int:
         return (value % 4 if isinstance(value, int) else 0) << 16
 
     def to_dict(self) -> dict[str, Any]:
@@ -228,7 +228,7 @@ def test_a_dimension_of_another_package() -> None:
         dimension_from_dict({"name": "home", "type": "place"})
     DIMENSIONS.register("place", Place)
     try:
-        survey = Survey(Schema([Place("home"), AGE]), epsilon=20.0, mechanism="duchi", n_sampled=2)
+        survey = Survey(Schema([Place("home"), AGE]), epsilon=20.0, mechanism="duchi", sampled=2)
         assert Survey.from_json(survey.to_json()) == survey
         reports = [Client(survey).report({"home": 6, "age": 3}) for _ in range(200)]
         # At epsilon 10 another category than the true one is sent less than once in 7000 times.

@@ -24,22 +24,22 @@ def test_the_product_is_taken_from_the_middles_of_both_ranges():
     product = SCHEMA["a × b"]
     assert isinstance(product, hd.Product)
     assert product.bounds == (-10.0, 10.0)
-    assert product.reads == "number"
+    assert product.input_kind == "number"
     assert SCHEMA.columns == ("a", "b")
     assert product.clean((10, 3)) == 1.0
     assert product.clean((7, 2)) == pytest.approx((7 - 5) * (2 - 1) / 10)
     assert product.clean((99, "3")) == 1.0  # cleaned as their own dimensions clean them
     assert product.clean((None, 3)) == pytest.approx((1 - 5) * (3 - 1) / 10)
     assert product.clean("no pair") == product.clean((None, None))
-    assert [product.place(pair, 17) for pair in ((0, 3), (5, 1), (10, 3))] == [0, 8 << 16, 16 << 16]
+    assert [product.encode(pair, 17) for pair in ((0, 3), (5, 1), (10, 3))] == [0, 8 << 16, 16 << 16]
 
 
 def test_a_half_place_is_rounded_to_the_even_one():
     """The rule that clients in other languages follow: round((x + 1)/2·(L − 1)·2^16), a half to the even number."""
     schema = hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1), hd.Product("p", ["a", "b"])])
     x = 1 / 65536  # (x + 1)/2·65536 = 32768.5
-    assert schema["p"].place((x, 1.0), 2) == 32768
-    assert schema["p"].place((3 * x, 1.0), 2) == 32770
+    assert schema["p"].encode((x, 1.0), 2) == 32768
+    assert schema["p"].encode((3 * x, 1.0), 2) == 32770
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
@@ -49,9 +49,9 @@ def test_every_way_gives_the_client_s_places(epsilon):
     rng = np.random.default_rng(1)
     a, b = rng.uniform(-1, 12, 50), rng.uniform(-2, 4, 50)
     a[3] = np.nan
-    size = survey.questions[2].channel.takes[0].size
+    size = survey.questions[2].channel.inputs[0].size
     own = [
-        SCHEMA["a × b"].place(value_of({"a": x, "b": y}, SCHEMA["a × b"]), size)
+        SCHEMA["a × b"].encode(value_of({"a": x, "b": y}, SCHEMA["a × b"]), size)
         for x, y in zip(a, b, strict=True)
     ]
     batch = pa.RecordBatch.from_pydict({"a": pa.array(a, from_pandas=True), "b": [str(y) for y in b]})
@@ -106,7 +106,7 @@ def test_a_product_names_two_other_dimensions(names):
 def test_records_need_no_column_for_it_and_the_account_counts_none_wrong():
     survey = hd.Survey(SCHEMA, 2.0)
     records = pa.table({"a": [1.0, 2.0, 3.0], "b": [0.0, 1.0, 2.0]})
-    rows = Local(threads=1).account(records, survey).rows()
+    rows = Local(threads=1).data_quality(records, survey).rows()
     assert [row["column"] for row in rows] == ["a", "b", "a × b"]
     assert rows[2] == {"column": "a × b", "read": 3, "missing": 0, "unknown": 0, "low": 0, "high": 0}
     assert sum(len(block) for block in Local(threads=1).reports(records, survey)) == 3

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from hdr4me.channels import Draws, HeavySet, SystemDraws, Table, Take
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels import Draws, Input, KSubset, SystemDraws, Table
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.subset import Subset
 from hdr4me.client import Client
 from hdr4me.client.client import answer, draw_questions
@@ -34,19 +34,17 @@ def pair() -> Table:
     both = [(a, b) for a in (0, 1) for b in (0, 1)]
     rows = tuple(tuple(coin[a][y] * coin[b][z] * (ONE // 16) for y, z in both) for a, b in both)
     decoders = {"value": (-2.0, -2.0, 2.0, 2.0), "value 2": (-2.0, 2.0, -2.0, 2.0)}
-    return Table("pair", 2.2, decoders, rows, (Take("number", 2), Take("number", 2)))
+    return Table("pair", 2.2, decoders, rows, (Input("number", 2), Input("number", 2)))
 
 
-def subset(v: int, w: int) -> HeavySet:
-    return HeavySet("subset", 1.0, Subset(v, w), heaviest(1.0, Subset(v, w)))
+def subset(v: int, w: int) -> KSubset:
+    return KSubset("subset", 1.0, Subset(v, w), heaviest(1.0, Subset(v, w)))
 
 
-def weighted(mixed: Survey, weights: Sequence[int], n_sampled: int = 1, name: str = "") -> Survey:
+def weighted(mixed: Survey, weights: Sequence[int], sampled: int = 1, name: str = "") -> Survey:
     """The mixed survey's questions, drawn in proportion to the weights."""
     questions = [replace(q, weight=weight) for q, weight in zip(mixed.questions, weights, strict=True)]
-    return Survey.from_questions(
-        mixed.schema, epsilon=12.0, n_sampled=n_sampled, questions=questions, name=name
-    )
+    return Survey.from_questions(mixed.schema, epsilon=12.0, sampled=sampled, questions=questions, name=name)
 
 
 class Given:
@@ -82,7 +80,7 @@ def test_each_question_has_as_many_numbers_as_its_weight(mixed: Survey, weights:
 @pytest.mark.parametrize("m", [1, 2, 3, 4])
 def test_without_weights_every_set_of_questions_is_as_likely(mixed: Survey, m: int) -> None:
     """Every path of Floyd's draws, each as likely as any other; as many lead to each set."""
-    survey = weighted(mixed, (1, 1, 1, 1), n_sampled=m)
+    survey = weighted(mixed, (1, 1, 1, 1), sampled=m)
     bounds = [j + 1 for j in range(4 - m, 4)]
     paths: list[list[int]] = [[]]
     for bound in bounds:
@@ -108,9 +106,9 @@ def test_a_client_draws_by_weight(mixed: Survey) -> None:
 
 
 def test_weights_need_one_question_for_each_user(mixed: Survey) -> None:
-    with pytest.raises(InvalidInput, match="weights that differ need n_sampled = 1"):
-        weighted(mixed, (1, 1, 1, 2), n_sampled=2)
-    assert not weighted(mixed, (3, 3, 3, 3), n_sampled=2).weighted
+    with pytest.raises(InvalidInput, match="weights that differ need sampled = 1"):
+        weighted(mixed, (1, 1, 1, 2), sampled=2)
+    assert not weighted(mixed, (3, 3, 3, 3), sampled=2).weighted
 
 
 @pytest.mark.parametrize("weight", [0, -1, 1.0, True, MAX_WEIGHT + 1, None])
@@ -145,7 +143,7 @@ def questions_of(mixed: Survey) -> dict[str, Question]:
         0.7,
         {"value": (-4.0, 4.0, 0.0), "present": (2.0, 2.0, -2.0)},
         tuple(tuple(ONE // 2 if x == y else ONE // 4 for y in range(3)) for x in range(3)),
-        (Take("optional", 3),),
+        (Input("optional", 3),),
     )
     coin = mixed.channels[1]
     return {
@@ -172,7 +170,7 @@ def questions_of(mixed: Survey) -> dict[str, Question]:
 
 def survey_of(mixed: Survey, *names: str) -> Survey:
     every = questions_of(mixed)
-    return Survey.from_questions(SCHEMA, epsilon=5.0, n_sampled=1, questions=[every[name] for name in names])
+    return Survey.from_questions(SCHEMA, epsilon=5.0, sampled=1, questions=[every[name] for name in names])
 
 
 @pytest.mark.parametrize("names", [("pair", "pet", "debt"), ("age", "height", "pet", "debt")])
@@ -216,8 +214,8 @@ def test_what_does_not_fit(mixed: Survey, names: tuple[str, ...], message: str) 
 def test_n_sampled_counts_questions(mixed: Survey) -> None:
     every = questions_of(mixed)
     questions = [every[name] for name in ("pair", "pet", "debt")]
-    with pytest.raises(InvalidInput, match=r"n_sampled = 4 is not allowed: it must be 1 to .* 3"):
-        Survey.from_questions(SCHEMA, epsilon=50.0, n_sampled=4, questions=questions)
+    with pytest.raises(InvalidInput, match=r"sampled = 4 is not allowed: it must be 1 to .* 3"):
+        Survey.from_questions(SCHEMA, epsilon=50.0, sampled=4, questions=questions)
 
 
 class Echo(Table):
@@ -231,9 +229,7 @@ def test_a_pair_is_two_numbers_in_one_input(mixed: Survey) -> None:
     """The first dimension of the question is the more significant, whatever the schema's order is."""
     echo = Echo("pair", 2.2, pair().decoders, pair().weights, pair().parts)
     rest = survey_of(mixed, "pair", "pet", "debt").questions[1:]
-    survey = Survey.from_questions(
-        SCHEMA, epsilon=5.0, n_sampled=1, questions=[Question((0, 1), echo), *rest]
-    )
+    survey = Survey.from_questions(SCHEMA, epsilon=5.0, sampled=1, questions=[Question((0, 1), echo), *rest])
     found = [
         answer(survey, 0, {"age": age, "height": height}, SystemDraws())
         for age in (0, 120)
@@ -262,7 +258,7 @@ def test_weights_and_sets_survive_the_document(mixed: Survey) -> None:
         assert ('"weight"' in json.dumps(json.loads(survey.to_json())["questions"])) == survey.weighted
     schema = Schema([Categorical("town", range(1000))])
     wide = Survey.from_questions(
-        schema, epsilon=1.0, n_sampled=1, questions=[Question((0,), subset(1000, 269))]
+        schema, epsilon=1.0, sampled=1, questions=[Question((0,), subset(1000, 269))]
     )
     assert Survey.from_json(wide.to_json()).questions == wide.questions
     assert (
@@ -316,7 +312,7 @@ def test_another_survey_is_of_another_series(mixed: Survey, all_sent: Survey) ->
         weighted(mixed, (1, 1, 1, 1)),
         weighted(mixed, (1, 1, 1, 2)),
         weighted(mixed, (2, 1, 1, 1)),
-        Survey.from_questions(mixed.schema, epsilon=13.0, n_sampled=2, questions=mixed.questions),
+        Survey.from_questions(mixed.schema, epsilon=13.0, sampled=2, questions=mixed.questions),
     ]
     assert len({survey.series for survey in found}) == len(found)
 

@@ -60,7 +60,7 @@ def test_different_choices_are_different_inputs() -> None:
     family = SURVEY.channels[0].family  # type: ignore[attr-defined]
     assert isinstance(family, PrivSet)
     for value, members in ((None, (6, 7)), (["en"], (1, 6)), (["en", "pl"], (1, 5))):
-        assert family.members(SPOKEN.place(value, 0) >> 16) == members
+        assert family.members(SPOKEN.encode(value, 0) >> 16) == members
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_files_of_every_kind(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("spoken,other\n" + "".join(f"{text},1\n" for text in texts))
     for name in ("r.parquet", "r.jsonl", "r.csv"):
         records = tmp_path / name
-        account = Local().account(records, SURVEY)
+        quality = Local().data_quality(records, SURVEY)
         expected = {
             "column": "spoken",
             "read": 5000,
@@ -121,10 +121,10 @@ def test_files_of_every_kind(tmp_path: Path) -> None:
             "low": 1000,  # one choice is known and one is not
             "high": 1000,
         }
-        assert account.rows() == [expected]
-        assert "partly unknown and only the known categories count" in account.notes()[1]
-        assert "more than 2 choices" in account.notes()[2]
-        assert "none of the categories" in account.notes()[0]
+        assert quality.rows() == [expected]
+        assert "partly unknown and only the known categories count" in quality.notes()[1]
+        assert "more than 2 choices" in quality.notes()[2]
+        assert "none of the categories" in quality.notes()[0]
         tally = Tally(SURVEY)
         for block in Local().reports(records, SURVEY):
             tally.add_block(block)
@@ -133,8 +133,8 @@ def test_files_of_every_kind(tmp_path: Path) -> None:
 
 def test_columns_without_a_known_choice_are_named() -> None:
     records = pa.table({"spoken": [["xx"], ["yy"]] * 50})
-    assert "no usable value" in Local().account(records, SURVEY).unusable()[0]
-    assert not Local().account(pa.table({"spoken": [["de", "en", "fr"]] * 9}), SURVEY).unusable()
+    assert "no usable value" in Local().data_quality(records, SURVEY).unusable()[0]
+    assert not Local().data_quality(pa.table({"spoken": [["de", "en", "fr"]] * 9}), SURVEY).unusable()
 
 
 def test_a_matrix_is_refused() -> None:
@@ -182,7 +182,7 @@ def test_the_error_of_the_number_chosen() -> None:
 
 def test_the_audit_attacks_sets() -> None:
     """False-alarm rate 1e-6; with 100,000 draws each the bound is within a third of the truth."""
-    found = audit(SURVEY, n_draws=100_000)
+    found = audit(SURVEY, draws=100_000)
     assert found.passed
     assert found.findings[0].epsilon_attacked > 2.0
 
@@ -253,11 +253,11 @@ def test_optional_in_batches_and_files(tmp_path: Path) -> None:
         pa.table({"spoken": rows}),
         *(tmp_path / f"r.{end}" for end in ("parquet", "jsonl", "csv")),
     ):
-        account = Local().account(records, OPTIONAL_SURVEY)
+        quality = Local().data_quality(records, OPTIONAL_SURVEY)
         counts = {"read": 5000, "missing": 1000, "unknown": 1000, "low": 0, "high": 0}
-        assert account.rows() == [{"column": "spoken", **counts}]
-        assert len(account.notes()) == 1
-        assert "count as missing" in account.notes()[0]
+        assert quality.rows() == [{"column": "spoken", **counts}]
+        assert len(quality.notes()) == 1
+        assert "count as missing" in quality.notes()[0]
         tally = Tally(OPTIONAL_SURVEY)
         for block in Local().reports(records, OPTIONAL_SURVEY):
             tally.add_block(block)
@@ -279,11 +279,11 @@ def test_optional_in_batches_and_files(tmp_path: Path) -> None:
 )
 def test_columns_that_can_hold_no_choices_are_refused_by_their_type(column: Any) -> None:
     with pytest.raises(InvalidInput) as error:
-        Local().account(pa.table({"spoken": column}), SURVEY)
+        Local().data_quality(pa.table({"spoken": column}), SURVEY)
     assert f"column 'spoken' is of type {column.type}: lists of categories" in str(error.value)
 
 
 def test_numbers_and_truth_values_may_be_categories() -> None:
     for categories, values in (([1, 2], [1, 2]), (["true", "x"], [True, None]), ([1, 2], [[1], [2, 1]])):
         survey = Survey(Schema([Selection("s", categories, 2)]), epsilon=4.0)
-        assert Local().account(pa.table({"s": values}), survey).rows()[0]["unknown"] == 0
+        assert Local().data_quality(pa.table({"s": values}), survey).rows()[0]["unknown"] == 0

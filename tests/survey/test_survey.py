@@ -95,10 +95,10 @@ def first_dimension(survey: Survey, **change: Any) -> dict[str, Any]:
         ({"epsilon": 1e9}, "epsilon"),
         ({"epsilon": 1.0}, "'three' spends 0.85 on each of 2 answers"),
         ({"epsilon": None}, "epsilon = None"),
-        ({"n_sampled": 0}, "n_sampled = 0"),
-        ({"n_sampled": 5}, "n_sampled = 5"),
-        ({"n_sampled": 1.0}, "n_sampled = 1.0"),
-        ({"n_sampled": True}, "n_sampled = True"),
+        ({"sampled": 0}, "sampled = 0"),
+        ({"sampled": 5}, "sampled = 5"),
+        ({"sampled": 1.0}, "sampled = 1.0"),
+        ({"sampled": True}, "sampled = True"),
         ({"name": 3}, "name = 3"),
         ({"dimensions": 3}, "dimensions"),
         ({"dimensions": [3]}, "a dimension must be an object, not 3"),
@@ -130,7 +130,7 @@ def test_wrong_dimensions_and_tables(mixed: Survey) -> None:
         (first_question(mixed, dimensions=[]), "list of integers"),
         (first_question(mixed, dimensions=[0.0]), "list of integers"),
         (first_question(mixed, dimensions=0), "list of integers"),
-        (first_question(mixed, weight=2), "weights that differ need n_sampled = 1"),
+        (first_question(mixed, weight=2), "weights that differ need sampled = 1"),
         (first_question(mixed, weight=0), "weight = 0 is not allowed"),
         (first_question(mixed, weight=1.5), "weight = 1.5 is not allowed"),
         (first_question(mixed, more=2), "a question is an object"),
@@ -197,7 +197,7 @@ def test_a_tampered_file_names_both_fingerprints(mixed: Survey, tmp_path) -> Non
         {"epsilon": math.nan},
         {"epsilon": -1.0},
         {"epsilon": 10**400},
-        {"n_sampled": 2.0},
+        {"sampled": 2.0},
         {"name": "\ud800"},
         {"questions": (0, 1)},
         {"questions": (0, 1, 3, 3, 3)},
@@ -210,7 +210,7 @@ def test_wrong_parts(mixed: Survey, change: dict[str, Any]) -> None:
     parts = {
         "schema": mixed.schema,
         "epsilon": 12.0,
-        "n_sampled": 2,
+        "sampled": 2,
         "questions": (0, 1, 2, 3),
         **change,
     }
@@ -236,7 +236,7 @@ def test_mutated_documents_never_crash(mixed: Survey, data: st.DataObject) -> No
 def test_shared_channels(mixed: Survey) -> None:
     schema = Schema([Numeric(f"x{j}", 0, 1) for j in range(300)])
     questions = [Question((j,), mixed.channels[0]) for j in range(300)]
-    survey = Survey.from_questions(schema, epsilon=0.85, n_sampled=1, questions=questions)
+    survey = Survey.from_questions(schema, epsilon=0.85, sampled=1, questions=questions)
     assert len(survey.channels) == len(json.loads(survey.to_json())["channels"]) == 1
     assert survey.report_size == 3
     assert len(survey.to_json()) < 50_000

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hdr4me as hd
-from hdr4me.channels import Take
+from hdr4me.channels import Input
 from hdr4me.channels.codebook import Codebook
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
@@ -68,11 +68,11 @@ def test_values_are_cleaned() -> None:
 def test_a_place_is_the_cleaned_vector(raw) -> None:
     v = hd.Vector("v", 2, norm=0.5)
     family = Codebook(2, 16, 1)
-    place = v.place(raw, family.takes[0].size)
+    place = v.encode(raw, family.inputs[0].size)
     assert place & 0xFFFF == 0
     assert family.vector(place >> 16) == pytest.approx([x / 0.5 for x in v.clean(raw)], abs=2**-20)
-    assert v.fits(family.takes[0])
-    assert not v.fits(Take("vector", 1 << 20))
+    assert v.fits(family.inputs[0])
+    assert not v.fits(Input("vector", 1 << 20))
 
 
 @pytest.mark.parametrize("raw", [*RAW, [NAN, NAN], "|", Awful(), "1|2", iter([0.1, 0.2])])
@@ -87,12 +87,12 @@ def test_an_optional_vector_has_one_coordinate_more(raw) -> None:
         assert math.hypot(*point) <= 1 + 1e-12
     else:
         point = [0.2, 0.4, 0.0]  # read once
-    place = v.place(raw, family.takes[0].size)
+    place = v.encode(raw, family.inputs[0].size)
     assert place & 0xFFFF == 0
     assert family.vector(place >> 16) == pytest.approx(point, abs=2**-20)
-    assert v.fits(family.takes[0])
-    assert not v.fits(Codebook(2, 16, 1).takes[0])
-    assert not hd.Vector("v", 2, norm=0.5).fits(family.takes[0])
+    assert v.fits(family.inputs[0])
+    assert not v.fits(Codebook(2, 16, 1).inputs[0])
+    assert not hd.Vector("v", 2, norm=0.5).fits(family.inputs[0])
 
 
 def counted_one_by_one(v: hd.Vector, rows: list) -> tuple[int, int, int, int]:
@@ -139,20 +139,20 @@ def test_the_account_is_told() -> None:
     survey = hd.Survey(hd.Schema([hd.Vector("v", 2)]), epsilon=4.0)
     rows = [[0.1, 0.2]] * 60 + [[3.0, 4.0]] * 20 + [[1.0]] * 10 + [None] * 10
     table = pa.table({"v": pa.array(rows, pa.list_(pa.float64()))})
-    account = Local().account(table, survey)
-    assert account.rows() == [
+    quality = Local().data_quality(table, survey)
+    assert quality.rows() == [
         {"column": "v", "read": 100, "missing": 10, "unknown": 10, "low": 0, "high": 20}
     ]
-    notes = account.notes()
+    notes = quality.notes()
     assert len(notes) == 3
     assert "20 of 100 values (20 %) are longer than 1 and are scaled to that norm" in " ".join(notes)
     assert "are not 2 numbers and count as 0 if the length is wrong" in " ".join(notes)
     with pytest.warns(RecordsWarning, match="column 'v'"):
         Local().table(table, survey)
     long = pa.table({"v": pa.array([[3.0, 4.0]] * 5, pa.list_(pa.float64()))})
-    assert not Local().account(long, survey).unusable()
+    assert not Local().data_quality(long, survey).unusable()
     wrong = pa.table({"v": pa.array([[3.0]] * 5, pa.list_(pa.float64()))})
-    assert Local().account(wrong, survey).unusable()
+    assert Local().data_quality(wrong, survey).unusable()
 
 
 def test_what_cannot_hold_vectors() -> None:
@@ -173,7 +173,7 @@ def test_a_plan_says_the_error_of_vectors() -> None:
     schema = hd.Schema([hd.Vector("move", 50, 2.0)])
     truth = np.zeros(50)
     truth[:4] = 1.0  # of norm 2
-    best = hd.plan(schema=schema, n_users=400, epsilon=4.0, values={"move": [truth.tolist()]}).best
+    best = hd.plan(schema=schema, users=400, epsilon=4.0, values={"move": [truth.tolist()]}).best
     table = pa.table({"move": pa.array([truth.tolist()] * 400)})
     errors = [simulate_tally(table, best.survey(), seed=s).estimate().value - truth for s in range(40)]
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(best.errors["coordinate of move"], rel=0.15)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hdr4me.channels import Channel, Draws, Entries, Field, HeavySet, Table, Take
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels import Channel, Draws, Field, Input, KSubset, Table, UnaryEncoding
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import FormatError
 from hdr4me.io.report import Reason, fault, pack, unpack
@@ -27,7 +27,7 @@ def by_kernel(reports: np.ndarray, survey: Survey) -> tuple[list[int], list[int]
     layout, counts = Layout.of(survey), np.zeros(Layout.of(survey).size, np.int64)
     status = count_reports(
         reports,
-        survey.n_sampled,
+        survey.sampled,
         survey.slot_size,
         layout.entries,
         layout.cells,
@@ -63,7 +63,7 @@ def by_hand(reports: np.ndarray, survey: Survey) -> tuple[list[bool], list[int]]
 def faults(row: np.ndarray, survey: Survey) -> list[int]:
     """Everything that is wrong with a report, slot by slot; what comes first is what the kernel says."""
     found, previous = [], -1
-    for slot in row.reshape(survey.n_sampled, survey.slot_size):
+    for slot in row.reshape(survey.sampled, survey.slot_size):
         q = int(slot[0]) | int(slot[1]) << 8
         if q >= len(survey.questions):
             found.append(Reason.DIMENSION)
@@ -130,8 +130,8 @@ def test_reports_of_noise_are_refused_by_both(mixed: Survey) -> None:
 # -- sets ------------------------------------------------------------------------------------------------------------
 
 
-def subset(v: int, w: int) -> HeavySet:
-    return HeavySet("subset", 1.0, Subset(v, w), heaviest(1.0, Subset(v, w)))
+def subset(v: int, w: int) -> KSubset:
+    return KSubset("subset", 1.0, Subset(v, w), heaviest(1.0, Subset(v, w)))
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ def wide(mixed: Survey) -> Survey:
     )
     channels = (mixed.channels[0], subset(10, 3), subset(1000, 3), mixed.channels[3])
     questions = [Question((j,), channel) for j, channel in enumerate(channels)]
-    return Survey.from_questions(schema, epsilon=4.0, n_sampled=2, questions=questions)
+    return Survey.from_questions(schema, epsilon=4.0, sampled=2, questions=questions)
 
 
 def reports_to(survey: Survey, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -155,11 +155,11 @@ def reports_to(survey: Survey, n: int, rng: np.random.Generator) -> np.ndarray:
     rows = []
     for _ in range(n):
         answers = []
-        for q in sorted(rng.choice(len(survey.questions), survey.n_sampled, replace=False).tolist()):
+        for q in sorted(rng.choice(len(survey.questions), survey.sampled, replace=False).tolist()):
             channel = survey.questions[q].channel
-            if isinstance(channel, HeavySet):
-                few = min(channel.n_counters, rng.choice([6, channel.n_counters]))
-                output = sorted(rng.choice(few, channel.per_report, replace=False).tolist())
+            if isinstance(channel, KSubset):
+                small_sample = min(channel.n_counters, rng.choice([6, channel.n_counters]))
+                output = sorted(rng.choice(small_sample, channel.per_report, replace=False).tolist())
             else:
                 output = [int(rng.integers(field.bound)) for field in channel.fields]
             assert channel.is_output(output)
@@ -218,7 +218,7 @@ class Places(Channel):
     mechanism = "places"
     epsilon = 1.0
     loss = Fraction(1)
-    takes = (Take("category", 2),)
+    inputs = (Input("category", 2),)
     fields = (Field(3), Field(1000), Field(70_000))
     n_counters = 5
     per_report = 1
@@ -246,7 +246,7 @@ class Places(Channel):
 def test_a_channel_without_a_rule_is_counted_by_itself(mixed: Survey) -> None:
     schema = Schema([Numeric("age", 0, 120), Categorical("home", ["a", "b"])])
     questions = [Question((0,), mixed.channels[1]), Question((1,), Places())]
-    survey = Survey.from_questions(schema, epsilon=3.0, n_sampled=2, questions=questions)
+    survey = Survey.from_questions(schema, epsilon=3.0, sampled=2, questions=questions)
     assert (survey.slot_size, survey.report_size) == (9, 18)
     answers = [((0, 1), (1, 2, 999, 69_999)), ((0, 0), (1, 0, 256, 65_536)), ((0, 1), (1, 1, 1, 1))]
     rows = np.frombuffer(b"".join(pack(answer, survey) for answer in answers), np.uint8).reshape(3, 18)
@@ -270,5 +270,5 @@ def test_counts_that_no_reports_give_are_refused(wide: Survey) -> None:
     assert channel.n_answers([3, 1, 1, 1] + [0] * 6) is None  # a category is in a set once
     assert channel.n_answers([2, 2, 1] + [0] * 7) is None
     assert channel.n_answers([4, -1, 3] + [0] * 7) is None
-    assert isinstance(wide.channels[3], Entries)
+    assert isinstance(wide.channels[3], UnaryEncoding)
     assert isinstance(wide.channels[0], Table)

@@ -48,7 +48,7 @@ class Repeated:
     """A survey asked `rounds` times: the losses with fresh and with permanent answers."""
 
     epsilon: float
-    n_sampled: int
+    sampled: int
     rounds: int
 
     def lines(self) -> list[str]:
@@ -70,7 +70,7 @@ class Repeated:
 
         The losses T·ε of fresh answers add up. Permanent answers lose ε/m for each row that a dimension visits.
         """
-        share = float(Fraction(self.epsilon) / self.n_sampled)
+        share = float(Fraction(self.epsilon) / self.sampled)
         return {
             "rounds": self.rounds,
             "epsilon": self.epsilon,
@@ -82,14 +82,14 @@ class Repeated:
         }
 
 
-def repeated(epsilon: float, n_sampled: int, rounds: int) -> Repeated:
+def repeated(epsilon: float, sampled: int, rounds: int) -> Repeated:
     """The losses of a survey that is asked `rounds` times."""
     if not is_number(epsilon) or epsilon <= 0:
         raise InvalidInput.of("epsilon", epsilon, "a positive, finite number")
-    for name, value in (("n_sampled", n_sampled), ("rounds", rounds)):
+    for name, value in (("sampled", sampled), ("rounds", rounds)):
         if type(value) is not int or not 1 <= value <= 1_000_000:
             raise InvalidInput.of(name, value, "an integer from 1 to 1000000")
-    return Repeated(float(epsilon), n_sampled, rounds)
+    return Repeated(float(epsilon), sampled, rounds)
 
 
 @dataclass(frozen=True)

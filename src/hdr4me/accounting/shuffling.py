@@ -75,7 +75,7 @@ def amplification(survey: Survey, n_reports: int, delta: float) -> Amplification
     if not isinstance(survey, Survey):
         raise InvalidInput(f"survey = {survey!r} must be a Survey")
     n, delta = _checked(n_reports, delta)
-    epsilon, closed = Crowd.of(survey).epsilon(n, delta), closed_form(survey.epsilon, n, delta)
+    epsilon, closed = Shuffled.of(survey).epsilon(n, delta), closed_form(survey.epsilon, n, delta)
     return Amplification(epsilon, delta, n_reports, survey.epsilon, closed)
 
 
@@ -111,7 +111,7 @@ def local_epsilon(
         raise InvalidInput.of("most", most, "a number in (0, 100]")
 
     def keeps(epsilon: float) -> bool:
-        return Crowd.of(redesigned(survey, epsilon)).keeps(central_epsilon, n, delta)
+        return Shuffled.of(redesigned(survey, epsilon)).keeps(central_epsilon, n, delta)
 
     # The search starts at what holds for every survey: no survey has to be designed for it.
     return _largest(keeps, local_epsilon_of_any(n, delta, central_epsilon, most=most), most)
@@ -126,7 +126,7 @@ def local_epsilon_of_any(
     """
 
     def keeps(epsilon: float) -> bool:
-        return Crowd.worst(epsilon).keeps(central_epsilon, n_reports, delta)
+        return Shuffled.worst(epsilon).keeps(central_epsilon, n_reports, delta)
 
     return _largest(keeps, min(central_epsilon, most), most)  # a local ε is a central one
 
@@ -151,7 +151,7 @@ def redesigned(survey: Survey, epsilon: float) -> Survey:
     """The same questions asked by the same mechanisms under another total ε."""
     names, by_reads, pairs = survey.schema.names, dict[str, str](), []
     for question in survey.questions:
-        mechanism, reads = question.channel.mechanism, question.channel.takes[0].reads
+        mechanism, reads = question.channel.mechanism, question.channel.inputs[0].input_kind
         if len(question.dimensions) == 2:
             pairs.append((names[question.dimensions[0]], names[question.dimensions[1]]))
         elif by_reads.setdefault(reads, mechanism) != mechanism:
@@ -161,7 +161,7 @@ def redesigned(survey: Survey, epsilon: float) -> Survey:
         survey.schema,
         epsilon,
         mechanism=by_reads.get("number", "duchi"),
-        n_sampled=survey.n_sampled,
+        sampled=survey.sampled,
         categorical=by_reads.get("category", "auto"),
         name=survey.name,
         pairs=pairs,
@@ -187,27 +187,27 @@ def closed_form(epsilon: float, n_reports: int, delta: float) -> float | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Crowd:
+class Shuffled:
     """The blankets of a report with their shares of the questions, and its local ε, `most`."""
 
     blankets: tuple[tuple[Blanket, float], ...]
     most: float
 
     @classmethod
-    def of(cls, survey: Survey) -> Crowd:
+    def of(cls, survey: Survey) -> Shuffled:
         """The blanket of a whole report: the draw of the questions and all m answers."""
         weights = {id(channel): 0 for channel in survey.channels}
         for question in survey.questions:
             weights[id(question.channel)] += question.weight if survey.weighted else 1
         blankets, counts = [c.response.blanket() for c in survey.channels], list(weights.values())
-        if survey.n_sampled == 1:
+        if survey.sampled == 1:
             shares = [count / sum(counts) for count in counts]
             return cls(tuple(zip(blankets, shares, strict=True)), survey.epsilon)
-        product = product_blanket(blankets, counts, survey.n_sampled)
+        product = product_blanket(blankets, counts, survey.sampled)
         return cls.worst(survey.epsilon) if product is None else cls(((product, 1.0),), survey.epsilon)
 
     @classmethod
-    def worst(cls, epsilon: float) -> Crowd:
+    def worst(cls, epsilon: float) -> Shuffled:
         """Randomized response, which dominates every report of this ε."""
         return cls(((response_blanket(math.exp(epsilon)), 1.0),), epsilon)
 
@@ -280,7 +280,7 @@ def _normal_crossing(variance: float, n: int, target: float) -> float:
     return math.log1p(scale * float(brentq(above, 0.0, 36.0))) if above(36.0) < 0 else math.inf
 
 
-def product_blanket(blankets: Sequence[Blanket], counts: Sequence[int], n_sampled: int) -> Blanket | None:
+def product_blanket(blankets: Sequence[Blanket], counts: Sequence[int], sampled: int) -> Blanket | None:
     """A report with m answers, its questions drawn without replacement from `counts[i]` with channel i.
 
     Each channel is first replaced by one with two ratios, 1 and r, by moving every pair (ρ_x, ρ_x') to the corners of
@@ -289,18 +289,18 @@ def product_blanket(blankets: Sequence[Blanket], counts: Sequence[int], n_sample
     # By the number of answers so far, the atoms: weight, product of the first input's ratios, and of the second's.
     atoms = {0: np.ones((3, 1))}
     for blanket, count in zip(blankets, counts, strict=True):
-        r, powers = blanket.largest_ratio, _powers(blanket, min(count, n_sampled))
+        r, powers = blanket.largest_ratio, _powers(blanket, min(count, sampled))
         grown: dict[int, list[Floats]] = {}
         for done, known in atoms.items():
-            for k in range(min(count, n_sampled - done) + 1):
+            for k in range(min(count, sampled - done) + 1):
                 i, j = np.indices((k + 1, k + 1)).reshape(2, -1)
                 added = np.stack([powers[k].ravel() * float(math.comb(count, k)), r**i, r**j])
                 grown.setdefault(done + k, []).append((known[:, :, None] * added[:, None]).reshape(3, -1))
         atoms = {done: np.concatenate(parts, axis=1) for done, parts in grown.items()}
         if sum(part.shape[1] for part in atoms.values()) > _MOST_ATOMS:
             return None
-    weight, *ratios = atoms[n_sampled][:, atoms[n_sampled][0] > 0]
-    return Blanket(weight / float(math.comb(sum(counts), n_sampled)), np.stack(ratios), np.array([[0, 1]]))
+    weight, *ratios = atoms[sampled][:, atoms[sampled][0] > 0]
+    return Blanket(weight / float(math.comb(sum(counts), sampled)), np.stack(ratios), np.array([[0, 1]]))
 
 
 def _powers(blanket: Blanket, most: int) -> list[Floats]:

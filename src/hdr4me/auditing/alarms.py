@@ -131,7 +131,7 @@ def _of_question(tally: Tally, q: int, seed: int) -> Iterator[tuple[str, _Test]]
     name = " and ".join(survey.schema.names[j] for j in question.dimensions)
     counts, response = tally.layout.of_question(tally.counts, q), question.channel.response
     r, rows = int(counts.sum()) // question.channel.per_report, response.table
-    if survey.n_sampled < len(survey.questions):
+    if survey.sampled < len(survey.questions):
         share = float(survey.inclusion(q))
         p = min(1.0, 2 * min(stats.binom.sf(r - 1, n, share), stats.binom.cdf(r, n, share)))
         sentence = f"{name!r} was answered {r:,} times where {n * share:,.0f} are expected"
@@ -209,11 +209,11 @@ def _copies(tally: Tally, copies: int | None) -> list[_Test]:
         return []
     survey = tally.survey
     likeliest = sorted((question.channel.response.likeliest() for question in survey.questions), reverse=True)
-    log_p = sum(map(math.log, likeliest[: survey.n_sampled]))
+    log_p = sum(map(math.log, likeliest[: survey.sampled]))
     if survey.weighted:
         log_p += math.log(max(float(survey.inclusion(q)) for q in range(len(survey.questions))))
     else:
-        log_p -= _log_choose(len(survey.questions), survey.n_sampled)
+        log_p -= _log_choose(len(survey.questions), survey.sampled)
     log_bound = _log_choose(tally.n_reports, copies) + (copies - 1) * log_p
     return [_Test("", math.exp(min(0.0, log_bound)), f"one and the same report occurs {copies:,} times")]
 

@@ -27,10 +27,10 @@ _LEAST_DRAWS, _MOST_PRODUCTS = 10_000, 1_000_000_000  # draws that are always ma
 _AT_ONCE = 1 << 19  # outputs that are in memory at a time
 
 
-def attack(channel: Channel, n_draws: int, progress: Callable[[int], None] | None = None) -> float:
+def attack(channel: Channel, draws: int, progress: Callable[[int], None] | None = None) -> float:
     """A lower bound of a channel's ε, from outputs alone, wrong with probability at most `ALARM`.
 
-    The channel answers its two worst inputs `n_draws` times each through the sampler that batches use. Outputs are put
+    The channel answers its two worst inputs `draws` times each through the sampler that batches use. Outputs are put
     into classes by their likelihood ratio, and the set of classes is fixed in advance (the one with the highest
     expected bound), so the two Clopper–Pearson bounds are valid.
 
@@ -41,32 +41,30 @@ def attack(channel: Channel, n_draws: int, progress: Callable[[int], None] | Non
     """
     worst, hits = channel.worst_pair(), [0, 0]
     contrast = channel.response.contrast(*worst)
-    chosen = _separating_set(contrast.first, contrast.second, n_draws)
-    for start in range(0, n_draws, _AT_ONCE):
-        n = min(_AT_ONCE, n_draws - start)
+    chosen = _separating_set(contrast.first, contrast.second, draws)
+    for start in range(0, draws, _AT_ONCE):
+        n = min(_AT_ONCE, draws - start)
         for i, x in enumerate(worst):
             hits[i] += int(chosen[contrast.classify(answers_of(channel, x, n))].sum())
         if progress is not None:
             progress(n)
-    return bound(hits[0], hits[1], n_draws)
+    return bound(hits[0], hits[1], draws)
 
 
-def bound(first: int, second: int, n_draws: int) -> float:
-    """The lower bound of ε from how many of `n_draws` outputs of each input fell into the separating set."""
-    low = float(stats.beta.ppf(ALARM / 2, first, n_draws - first + 1)) if first else 0.0
-    high = float(stats.beta.isf(ALARM / 2, second + 1, n_draws - second)) if second < n_draws else 1.0
+def bound(first: int, second: int, draws: int) -> float:
+    """The lower bound of ε from how many of `draws` outputs of each input fell into the separating set."""
+    low = float(stats.beta.ppf(ALARM / 2, first, draws - first + 1)) if first else 0.0
+    high = float(stats.beta.isf(ALARM / 2, second + 1, draws - second)) if second < draws else 1.0
     return max(0.0, math.log(low / high)) if low > 0 else 0.0
 
 
-def _separating_set(
-    first: NDArray[np.float64], second: NDArray[np.float64], n_draws: int
-) -> NDArray[np.bool_]:
+def _separating_set(first: NDArray[np.float64], second: NDArray[np.float64], draws: int) -> NDArray[np.bool_]:
     """Among the sets {ratio ≥ τ}, the one whose expected bound is highest at this many draws."""
     order = np.argsort(-first / np.maximum(second, 1e-300), kind="stable")
     p, q = np.cumsum(first[order]), np.cumsum(second[order])
     z = float(stats.norm.isf(ALARM / 2))
-    low = p - z * np.sqrt(p / n_draws)
-    high = q + z * np.sqrt(q / n_draws) + z**2 / n_draws
+    low = p - z * np.sqrt(p / draws)
+    high = q + z * np.sqrt(q / draws) + z**2 / draws
     best = int(np.argmax(np.where(low > 0, low, 1e-300) / high))
     chosen = np.zeros(first.size, dtype=bool)
     chosen[order[: best + 1]] = True
@@ -79,11 +77,11 @@ class Finding:
 
     mechanism: str
     kind: str
-    n_dims: int
+    dims: int
     epsilon_declared: float
     loss: Fraction
     epsilon_attacked: float
-    n_draws: int = 0
+    draws: int = 0
     n_asked: int = 0
 
     @property
@@ -102,12 +100,12 @@ class Finding:
 _SHOWN: dict[str, Callable[[Finding], object]] = {
     "mechanism": lambda f: f.mechanism,
     "channel": lambda f: f.kind,
-    "dimensions": lambda f: f.n_dims,
+    "dimensions": lambda f: f.dims,
     "worst ratio": lambda f: str(f.loss),
     "ε proven": lambda f: f"{f.epsilon_proven:.9g}",
     "declared": lambda f: f"{f.epsilon_declared:.9g}",
     "attack finds ≥": lambda f: f"{f.epsilon_attacked:.4f}",
-    "draws": lambda f: f"{f.n_draws:,}",
+    "draws": lambda f: f"{f.draws:,}",
     "verdict": lambda f: "passes" if f.passed else "FAILS",
 }
 COLUMNS = tuple(_SHOWN)
@@ -118,7 +116,7 @@ class Audit:
     """All channels of a survey, and the whole report: the m answers with the largest losses together."""
 
     epsilon_declared: float
-    n_sampled: int
+    sampled: int
     findings: tuple[Finding, ...]
     loss: Fraction
 
@@ -142,10 +140,10 @@ class Audit:
     def notes(self) -> tuple[str, ...]:
         """The channels for which the attack made fewer draws than it was asked for."""
         return tuple(
-            f"{f.mechanism}: {f.n_draws:,} draws of each value instead of {f.n_asked:,}, because each draw compares a "
+            f"{f.mechanism}: {f.draws:,} draws of each value instead of {f.n_asked:,}, because each draw compares a "
             "long vector with every codeword. The bound is valid for any number of draws; more draws make it tighter"
             for f in self.findings
-            if f.n_draws < f.n_asked
+            if f.draws < f.n_asked
         )
 
     @property
@@ -160,39 +158,37 @@ class Audit:
         return whole and all(finding.passed for finding in self.findings)
 
 
-def audit(
-    survey: Survey, n_draws: int = 1_000_000, *, progress: Callable[[int], None] | None = None
-) -> Audit:
+def audit(survey: Survey, draws: int = 1_000_000, *, progress: Callable[[int], None] | None = None) -> Audit:
     """Prove and attack every channel of a survey.
 
     Parameters
     ----------
     survey
         The survey.
-    n_draws
+    draws
         How many reports are drawn for each of the two values that the attack tries to separate.
     progress
-        Called with a number of reports whenever so many more have been drawn; `n_draws` in all for each channel.
+        Called with a number of reports whenever so many more have been drawn; `draws` in all for each channel.
 
     Examples
     --------
     >>> from hdr4me.survey import Numeric, Schema
-    >>> audit(Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0), n_draws=1000)
+    >>> audit(Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0), draws=1000)
     <Audit passes: epsilon 1 proven of 1 declared, 1 channel(s)>
     """
     findings = []
     for channel in survey.channels:
         # A draw of a codebook takes K·d products, so long vectors are drawn fewer times.
-        made = min(n_draws, max(_LEAST_DRAWS, _MOST_PRODUCTS // channel.response.cost))
+        made = min(draws, max(_LEAST_DRAWS, _MOST_PRODUCTS // channel.response.cost))
 
         def advance(n: int, made: int = made) -> None:
             if progress is not None:
-                progress(n * n_draws // made)
+                progress(n * draws // made)
 
-        n_dims = sum(len(q.dimensions) for q in survey.questions if q.channel is channel)
+        dims = sum(len(q.dimensions) for q in survey.questions if q.channel is channel)
         found = attack(channel, made, advance)
-        own = (channel.mechanism, channel.kind, n_dims, channel.epsilon, channel.loss)
-        findings.append(Finding(*own, found, made, n_draws))
+        own = (channel.mechanism, channel.kind, dims, channel.epsilon, channel.loss)
+        findings.append(Finding(*own, found, made, draws))
     losses = sorted((question.channel.loss for question in survey.questions), reverse=True)
-    whole = math.prod(losses[: survey.n_sampled], start=Fraction(1))
-    return Audit(survey.epsilon, survey.n_sampled, tuple(findings), whole)
+    whole = math.prod(losses[: survey.sampled], start=Fraction(1))
+    return Audit(survey.epsilon, survey.sampled, tuple(findings), whole)

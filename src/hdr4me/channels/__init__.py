@@ -6,19 +6,19 @@ report adds to, and how counters are decoded.
 
 from __future__ import annotations
 
-from hdr4me.channels.channel import CHANNELS, Channel, Draws, Field, SystemDraws, Take, channel_from_dict
-from hdr4me.channels.heavy_set import HeavySet
-from hdr4me.channels.table import Entries, Table
+from hdr4me.channels.channel import CHANNELS, Channel, Draws, Field, Input, SystemDraws, channel_from_dict
+from hdr4me.channels.k_subset import KSubset
+from hdr4me.channels.table import Table, UnaryEncoding
 
 __all__ = [
     "CHANNELS",
     "Channel",
     "Draws",
-    "Entries",
     "Field",
-    "HeavySet",
+    "Input",
+    "KSubset",
     "SystemDraws",
     "Table",
-    "Take",
+    "UnaryEncoding",
     "channel_from_dict",
 ]

@@ -79,7 +79,7 @@ class Field(NamedTuple):
         return next(size for size in (1, 2, 4, 8) if self.bound <= 1 << 8 * size)
 
 
-class Take(NamedTuple):
+class Input(NamedTuple):
     """What a channel takes of one dimension.
 
     `reads` is "number" (`size` levels, equally spaced on [−1, 1], a value in between is rounded at random),
@@ -88,18 +88,18 @@ class Take(NamedTuple):
     `hdr4me.channels.codebook.Codebook.number` does).
     """
 
-    reads: str
+    input_kind: str
     size: int
 
     @property
     def n_levels(self) -> int:
         """How many inputs are values in order: all but "no value"; 0 for a vector."""
-        return 0 if self.reads == "vector" else self.size - (self.reads == "optional")
+        return 0 if self.input_kind == "vector" else self.size - (self.input_kind == "optional")
 
     @property
     def rounds(self) -> bool:
         """Whether a client draws sixteen bits to round a value between two inputs: for all but categories."""
-        return self.reads != "category"
+        return self.input_kind != "category"
 
 
 class AnswerFormat(ABC):
@@ -107,7 +107,7 @@ class AnswerFormat(ABC):
 
     @property
     @abstractmethod
-    def takes(self) -> tuple[Take, ...]:
+    def inputs(self) -> tuple[Input, ...]:
         """What the channel takes of each dimension of its question."""
 
     @property
@@ -201,22 +201,22 @@ class Channel(AnswerFormat):
 
     # -- what follows from that ----------------------------------------------------------------------------------
 
-    def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
+    def repeat(self, x: int, memoized: Draws, fresh: Draws) -> tuple[int, ...]:
         """An output for a memoized response.
 
         Parameters
         ----------
         x
             The input.
-        lasting
+        memoized
             Draws that are the same in each report.
         fresh
             Draws that are new in each report.
         """
-        return self.sample(x, lasting)
+        return self.sample(x, memoized)
 
     @property
-    def lasting_epsilon(self) -> float:
+    def memoized_epsilon(self) -> float:
         """What any number of reports of an unchanged value lose, if the answer is permanent."""
         stages = getattr(self, "stages", None)
         return self.epsilon if stages is None else float(stages.epsilon)
@@ -229,7 +229,7 @@ class Channel(AnswerFormat):
     @property
     def n_inputs(self) -> int:
         """How many different inputs there are."""
-        return prod(take.size for take in self.takes)
+        return prod(input_.size for input_ in self.inputs)
 
     @property
     def wire_size(self) -> int:
@@ -262,8 +262,8 @@ CHANNELS: Registry[type[Channel]] = Registry(
     "channels",
     {
         "table": "hdr4me.channels.table:Table",
-        "entries": "hdr4me.channels.table:Entries",
-        "heavy_set": "hdr4me.channels.heavy_set:HeavySet",
+        "entries": "hdr4me.channels.table:UnaryEncoding",
+        "heavy_set": "hdr4me.channels.k_subset:KSubset",
     },
 )
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hdr4me.channels.heavy_set import HeavySet, heaviest
+from hdr4me.channels.k_subset import KSubset, heaviest
 from hdr4me.channels.projective.channel import MAX_POINTS, Projective, n_points
 from hdr4me.channels.projective.field import is_order
 from hdr4me.channels.proof import check_epsilon
@@ -27,7 +27,7 @@ _ENOUGH = (
 class Oracle:
     """p, q, and 1 − p, which p itself cannot tell at large ε."""
 
-    n_categories: int
+    category_count: int
     p: float
     not_p: float
     q: float
@@ -45,17 +45,17 @@ class Oracle:
     @property
     def total(self) -> float:
         """n·Σ Var over the dimension's categories: V₁ + (v−1)·V₀."""
-        return self.present + (self.n_categories - 1) * self.absent
+        return self.present + (self.category_count - 1) * self.absent
 
 
-def oracle(name: str, epsilon: float, n_categories: int) -> Oracle:
+def oracle(name: str, epsilon: float, category_count: int) -> Oracle:
     """The oracle called `name` for a dimension of so many categories under the budget `epsilon` of one value."""
     check_epsilon(epsilon)
     if name not in ("grr", "oue", "subset", "projective"):
         raise InvalidInput.of("categorical", name, "use one of grr, oue, subset, projective")
-    if isinstance(n_categories, bool) or not isinstance(n_categories, int) or n_categories < 2:
-        raise InvalidInput.of("n_categories", n_categories, "a whole number >= 2")
-    v, light = n_categories, math.exp(-epsilon)
+    if isinstance(category_count, bool) or not isinstance(category_count, int) or category_count < 2:
+        raise InvalidInput.of("category_count", category_count, "a whole number >= 2")
+    v, light = category_count, math.exp(-epsilon)
     if name == "oue":  # p = 1/2, q = 1/(e^ε + 1)
         return Oracle(v, 0.5, 0.5, light / (1 + light))
     if name == "grr":  # p = e^ε/(e^ε + v − 1), q = 1/(e^ε + v − 1)
@@ -66,11 +66,11 @@ def oracle(name: str, epsilon: float, n_categories: int) -> Oracle:
     return space_oracle(epsilon, v, *best_space(float(epsilon), v))
 
 
-def subset_size(epsilon: float, n_categories: int) -> int:
+def subset_size(epsilon: float, category_count: int) -> int:
     """How many categories a subset report names: the whole number of least total error, near v/(e^ε + 1)."""
-    about = n_categories / (math.exp(min(epsilon, 50.0)) + 1)
-    sizes = {min(max(1, math.floor(about) + k), n_categories - 1) for k in (0, 1)}
-    return min(sizes, key=lambda w: _subset(epsilon, n_categories, w).total)
+    about = category_count / (math.exp(min(epsilon, 50.0)) + 1)
+    sizes = {min(max(1, math.floor(about) + k), category_count - 1) for k in (0, 1)}
+    return min(sizes, key=lambda w: _subset(epsilon, category_count, w).total)
 
 
 def _subset(epsilon: float, v: int, w: int) -> Oracle:
@@ -80,37 +80,38 @@ def _subset(epsilon: float, v: int, w: int) -> Oracle:
     return Oracle(v, p, not_p, (p * (w - 1) + not_p * w) / (v - 1))
 
 
-def space_oracle(epsilon: float, n_categories: int, order: int, length: int) -> Oracle:
+def space_oracle(epsilon: float, category_count: int, order: int, length: int) -> Oracle:
     """The error of a space before its weight is rounded: p = e^ε·k/(e^ε·k + N − k), q = pλ/k + (1−p)(k−λ)/(N−k)."""
     n, k, shared = (n_points(order, length - i) for i in range(3))
     light = math.exp(-min(epsilon, 500.0)) * ((n - k) / k)
     p, not_p = 1 / (1 + light), light / (1 + light)
-    return Oracle(n_categories, p, not_p, p * (shared / k) + not_p * ((k - shared) / (n - k)))
+    return Oracle(category_count, p, not_p, p * (shared / k) + not_p * ((k - shared) / (n - k)))
 
 
 @lru_cache(maxsize=256)
-def best_space(epsilon: float, n_categories: int) -> tuple[int, int]:
+def best_space(epsilon: float, category_count: int) -> tuple[int, int]:
     """The field's size and the length of vectors: of the spaces within 0.3 % of the least error the smallest."""
     check_epsilon(epsilon)
-    if not 2 <= n_categories <= MAX_POINTS // 2:
-        raise InvalidInput.of("n_categories", n_categories, f"2 to {MAX_POINTS // 2}")
+    if not 2 <= category_count <= MAX_POINTS // 2:
+        raise InvalidInput.of("category_count", category_count, f"2 to {MAX_POINTS // 2}")
     spaces = {
-        space: space_oracle(epsilon, n_categories, *space).total for space in _spaces(epsilon, n_categories)
+        space: space_oracle(epsilon, category_count, *space).total
+        for space in _spaces(epsilon, category_count)
     }
     least = min(spaces.values())
     near = [space for space, error in spaces.items() if error <= _ENOUGH * least]
     return min(near, key=lambda space: n_points(*space))
 
 
-def _spaces(epsilon: float, n_categories: int) -> Iterator[tuple[int, int]]:
+def _spaces(epsilon: float, category_count: int) -> Iterator[tuple[int, int]]:
     """For each length the smallest field that has enough points, and every field of about e^ε numbers."""
     about = math.exp(min(epsilon, 17.0))
     low, high = math.floor(0.7 * about), math.ceil(1.4 * about) + 1
     steps = sorted({low + (high - low) * i // 48 for i in range(49)})
     near = {_order_from(max(2, q)) for q in steps}
     for length in range(2, 25):
-        smallest = _order_from(max(2, math.floor(n_categories ** (1 / (length - 1))) - 2))
-        while n_points(smallest, length) < n_categories:
+        smallest = _order_from(max(2, math.floor(category_count ** (1 / (length - 1))) - 2))
+        while n_points(smallest, length) < category_count:
             smallest = _order_from(smallest + 1)
         for order in sorted({smallest, *near}):
             if order >= smallest and n_points(order, length) <= MAX_POINTS:
@@ -124,7 +125,7 @@ def _order_from(q: int) -> int:
     return q
 
 
-def projective(epsilon: float, n_categories: int) -> HeavySet:
+def projective(epsilon: float, category_count: int) -> KSubset:
     """The projective channel for so many categories: one index of at most four bytes."""
-    family = Projective(n_categories, *best_space(float(epsilon), n_categories))
-    return HeavySet("projective", float(epsilon), family, heaviest(epsilon, family))
+    family = Projective(category_count, *best_space(float(epsilon), category_count))
+    return KSubset("projective", float(epsilon), family, heaviest(epsilon, family))

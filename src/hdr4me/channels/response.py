@@ -401,8 +401,8 @@ class Response:
 
     def n_coordinates(self, place: int = 0) -> int:
         """How many coordinates the answer about dimension number `place` of the question has."""
-        take = self.channel.takes[place]
-        return take.size if take.reads == "category" else 1
+        input_ = self.channel.inputs[place]
+        return input_.size if input_.input_kind == "category" else 1
 
     def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
         """The law of one coordinate of dimension number `place` of the question.
@@ -413,19 +413,22 @@ class Response:
         if self.shared is not None:
             return self.shared
         law = self._listed
-        optional = any(take.reads == "optional" for take in self.channel.takes)
+        optional = any(input_.input_kind == "optional" for input_ in self.channel.inputs)
         if law is None or self.channel.per_report != 1 or optional:
             raise InvalidInput(
                 f"channel {self.channel.mechanism!r} of kind {self.channel.kind!r} needs a response of its own: only "
                 "small channels whose reports add to one counter are enumerated"
             )
-        take, after = self.channel.takes[place], math.prod(t.size for t in self.channel.takes[place + 1 :])
-        own = np.arange(self.channel.n_inputs) // after % take.size
-        if take.reads == "category":
+        input_, after = (
+            self.channel.inputs[place],
+            math.prod(t.size for t in self.channel.inputs[place + 1 :]),
+        )
+        own = np.arange(self.channel.n_inputs) // after % input_.size
+        if input_.input_kind == "category":
             levels = np.array([0.0, 1.0])
             target = (own == coordinate).astype(np.float64)
         else:
-            levels = np.linspace(-1.0, 1.0, take.size)
+            levels = np.linspace(-1.0, 1.0, input_.size)
             target = levels[own]
         decoder = decoder_of(law, target, self._inverse)
         if decoder is None:

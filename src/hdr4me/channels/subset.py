@@ -11,8 +11,8 @@ from fractions import Fraction
 from functools import cached_property
 from math import comb
 
-from hdr4me.channels.channel import Draws, Take
-from hdr4me.channels.heavy_set import SetFamily
+from hdr4me.channels.channel import Draws, Input
+from hdr4me.channels.k_subset import SetFamily
 from hdr4me.channels.proof import ONE
 
 MAX_SIZE = 1 << 20
@@ -24,7 +24,7 @@ class Subset(SetFamily):
     """Sets of `chosen` out of `size` categories, sent in increasing order; every member adds to its counter."""
 
     name = "subset"
-    response_class = "hdr4me.channels.heavy_response:SubsetResponse"
+    response_class = "hdr4me.channels.k_subset_response:SubsetResponse"
 
     size: int
     chosen: int
@@ -34,8 +34,8 @@ class Subset(SetFamily):
         self.check_integer("chosen", 1, self.size - 1)
 
     @property
-    def takes(self) -> tuple[Take, ...]:
-        return (Take("category", self.size),)
+    def inputs(self) -> tuple[Input, ...]:
+        return (Input("category", self.size),)
 
     @property
     def n_items(self) -> int:

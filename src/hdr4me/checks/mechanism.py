@@ -21,7 +21,7 @@ _FALSE_ALARM = 1e-9
 _EDGE = 1e-9  # rounding errors of a report beside an atom or an end of the support, as a share of the width
 
 
-def check_mechanism(mechanism: Mechanism, *, seed: int = 1, n_draws: int = 100_000) -> None:
+def check_mechanism(mechanism: Mechanism, *, seed: int = 1, draws: int = 100_000) -> None:
     """Cdf, density, moments and draws agree with one another, and the law and its exact table are private.
 
     Integrals of the density by the midpoint rule are compared with the cdf, the mean, the variance and the third
@@ -34,7 +34,7 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 1, n_draws: int = 100_0
         An instance of the law.
     seed
         Of the draws.
-    n_draws
+    draws
         At each of nine values; a right law is accused with a probability of at most 1e-8.
 
     Raises
@@ -50,7 +50,7 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 1, n_draws: int = 100_0
     _check_privacy(mechanism, grid)
     # All inputs in one call: what is drawn for one value must not depend on the values beside it.
     rng = np.random.default_rng(seed)
-    asked = rng.permutation(np.repeat(inputs, n_draws))
+    asked = rng.permutation(np.repeat(inputs, draws))
     drawn = np.asarray(mechanism.sample(asked, rng), np.float64)
     for t in inputs:
         _check_draws(mechanism, float(t), drawn[asked == t], grid)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hdr4me.channels import Channel, Take, channel_from_dict
+from hdr4me.channels import Channel, Input, channel_from_dict
 from hdr4me.channels.channel import below
 from hdr4me.channels.proof import exp_lower
 from hdr4me.engines import Engine, Local
@@ -95,11 +95,13 @@ def _check_draws(channel: Channel) -> None:
 def check_dimension(dimension: Dimension, values: Iterable[Any] = ()) -> None:
     """A dimension accepts `values` and any other value, gives each a position inside, and survives its document."""
     known = dimension.is_number or dimension.has_gaps or dimension.is_category
-    assert known, f"reads = {dimension.reads!r} is known to no channel"
+    assert known, f"reads = {dimension.input_kind!r} is known to no channel"
     size = len(dimension.categories) if dimension.is_category else 9
-    assert dimension.fits(Take(dimension.reads, size)), "it does not fit a channel that takes what it reads"
+    assert dimension.fits(Input(dimension.input_kind, size)), (
+        "it does not fit a channel that takes what it reads"
+    )
     for value in (*values, *_STRANGE):
-        place = dimension.place(value, size)
+        place = dimension.encode(value, size)
         assert type(place) is int, f"the place of {value!r} is {place!r}, not a whole number"
         assert 0 <= place <= (size - 1) << FRACTION_BITS, f"the place of {value!r} is outside"
         if dimension.is_category:
@@ -113,7 +115,7 @@ def check_statistic(statistic: Statistic, survey: Survey, **options: Any) -> Non
     served = [
         j
         for j, dimension in enumerate(survey.schema)
-        if statistic.serves(dimension, survey.questions[survey.question_of(j)].channel)
+        if statistic.supports(dimension, survey.questions[survey.question_of(j)].channel)
     ]
     assert served, "the survey has no dimension that the statistic serves"
     for part in statistic.parts(Tally(survey), served, **options):

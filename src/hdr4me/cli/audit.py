@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 Write = Callable[[Mapping[str, Any], Callable[[], str], Callable[[], "Figure"]], None]
 # The keys of a finding in JSON, and its attributes.
 _FINDING = {
-    "mechanism": "mechanism", "kind": "kind", "dimensions": "n_dims", "loss": "loss",
+    "mechanism": "mechanism", "kind": "kind", "dimensions": "dims", "loss": "loss",
     "epsilon_proven": "epsilon_proven", "epsilon_declared": "epsilon_declared",
-    "epsilon_attacked": "epsilon_attacked", "draws": "n_draws", "draws_asked": "n_asked", "passed": "passed",
+    "epsilon_attacked": "epsilon_attacked", "draws": "draws", "draws_asked": "n_asked", "passed": "passed",
 }  # fmt: skip
 _HARM = ["dimension", "spread over all questions", "all aimed at this one"]
 _IMITATION = (
@@ -80,7 +80,7 @@ def _audit_survey(survey: Any, draws: int, write: Write, json: bool) -> bool:
     from hdr4me.auditing.auditor import audit as run
 
     with progress("attacking", draws * len(survey.channels)) as advance:
-        found = run(survey, n_draws=draws, progress=advance)
+        found = run(survey, draws=draws, progress=advance)
     made = stamp(survey.fingerprint, found.epsilon_declared, 1 - ALARM)
     write(made, lambda: _page(found), lambda: _draw(found))
     if json:
@@ -100,7 +100,7 @@ def _verdict(found: Audit) -> str:
     loss = str(found.loss)
     shown = loss if len(loss) <= 60 else f"{float(found.loss):.12g} (a fraction of {len(loss)} digits)"
     return (
-        f"A whole report ({counted(found.n_sampled, 'answer')}): ratio at most {shown}, epsilon "
+        f"A whole report ({counted(found.sampled, 'answer')}): ratio at most {shown}, epsilon "
         f"{found.epsilon_proven:.9g} of {found.epsilon_declared:g} declared: {'passes' if found.passed else 'FAILS'}"
     )
 
@@ -153,7 +153,7 @@ def _audit_tally(
     survey: Any, path: Path, reports: list[Path], level: float, look: int, write: Write, json: bool
 ) -> bool:
     """Print what a look at a tally finds; True if there was no alarm."""
-    from hdr4me.accounting.harm import harm
+    from hdr4me.accounting.poisoning import manipulation_bounds
     from hdr4me.auditing import watch
     from hdr4me.auditing.alarms import most_copies
     from hdr4me.tally import Tally
@@ -162,14 +162,14 @@ def _audit_tally(
     with opt.named_options(), working("looking at the counts"):
         copies = most_copies(survey, reports) if reports else None
         found = watch(tally, level=level, look=look, copies=copies)
-    limits = [item.to_dict() for item in harm(survey)]
+    limits = [item.to_dict() for item in manipulation_bounds(survey)]
     made = stamp(survey.fingerprint, survey.epsilon, level)
     write(made, lambda: _tally_page(str(found), limits), lambda: _draw_harm(limits))
     if json:
-        print_json({**made, **found.to_dict(), "harm": limits})
+        print_json({**made, **found.to_dict(), "manipulation_bounds": limits})
     else:
         typer.echo(str(found))
-        harm_table(limits)
+        manipulation_table(limits)
         typer.echo(_IMITATION)
     return not found.alarms
 
@@ -178,7 +178,7 @@ def _harm_rows(limits: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
     return [[item["dimension"], item["shift"], item["shift_aimed"]] for item in limits]
 
 
-def harm_table(limits: Sequence[Mapping[str, Any]]) -> None:
+def manipulation_table(limits: Sequence[Mapping[str, Any]]) -> None:
     """How far false reports move each answer at most."""
     share = limits[0]["share"] if limits else 0.01
     title = f"If {100 * share:g} % of the reports are false, an answer moves by at most (own units)"

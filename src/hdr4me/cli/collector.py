@@ -173,7 +173,7 @@ def send(
     document = Survey.load(survey)
     folder = spool or Path(tempfile.mkdtemp(prefix="hdr4me-send-"))
     made = Spool(folder, document)
-    account = None
+    quality = None
     if made.is_there:
         if records:
             raise InvalidInput(
@@ -185,7 +185,7 @@ def send(
     else:
         files = record_files(records, encoding, delimiter)
         folder.mkdir(parents=True, exist_ok=True)
-        n, account = perturb_files(Local(), files, document, made.reports, allow_unusable)
+        n, quality = perturb_files(Local(), files, document, made.reports, allow_unusable)
         made.seal(n)
     try:
         with progress("sending", len(made)) as advance, opt.named_options():
@@ -199,7 +199,7 @@ def send(
     if json:
         about = {"survey": document.fingerprint, "stored": sent.stored, "duplicates": sent.duplicates}
         print_json(
-            {**about, "rejected": sent.rejected, "account": None if account is None else account.rows()}
+            {**about, "rejected": sent.rejected, "data_quality": None if quality is None else quality.rows()}
         )
     else:
         total = sent.stored + sent.duplicates

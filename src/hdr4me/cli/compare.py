@@ -10,7 +10,7 @@ from typer import Argument, Option
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import HTML, JSON, PNG, SCHEMA, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress
-from hdr4me.cli.reports import show_account
+from hdr4me.cli.reports import show_quality
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.registry import built_in
 from hdr4me.pages.counted import counted
@@ -66,9 +66,9 @@ def analyze(
         law: Any = (own if domain == "own" else scaled_mechanism)(mechanism, epsilon=epsilon / m)
         dev = deviation(
             law.exact() if table else law,
-            n_users=users,
-            n_dims=dims,
-            n_sampled=m,
+            users=users,
+            dims=dims,
+            sampled=m,
             values=None if values is None else opt.numbers("--values", values),
             probabilities=None if probabilities is None else opt.numbers("--probabilities", probabilities),
             prior=prior,
@@ -158,25 +158,27 @@ def compare(
             statistic=statistic,
             schema=known,
             columns=column,
-            n_sampled=sampled,
-            n_users=users,
+            sampled=sampled,
+            users=users,
             repeats=repeats,
             recalibrate=not raw,
             seed=seed,
             progress=done,
         )
-    cleaned = found.account.notes()
+    cleaned = found.data_quality.notes()
     for note in found.notes:
         print_note(f"{'warning' if note in cleaned else 'note'}: {note}")
     made = stamp(None, sorted({row.epsilon for row in found.rows}), LEVEL)
     opt.write_results(html, png, made, found.html, found.plot)
     if json:
-        shown = {key: value for key, value in vars(found).items() if key not in ("rows", "account")}
-        account = found.account.rows()
-        print_json({"data": data.name, **made, **shown, "account": account, "rows": found.table()})
+        shown = {key: value for key, value in vars(found).items() if key not in ("rows", "data_quality")}
+        quality = found.data_quality.rows()
+        print_json({"data": data.name, **made, **shown, "data_quality": quality, "rows": found.table()})
         return
-    if found.account.counts[:, 1:].any():
-        show_account(found.account)
+    if found.data_quality.counts[:, 1:].any():
+        show_quality(found.data_quality)
     for title, rows in found.titled().items():
-        line = f"{title}: {found.n_users:,} users, {counted(repeats, 'collection')} each; errors: {rows[0].scale}"
+        line = (
+            f"{title}: {found.users:,} users, {counted(repeats, 'collection')} each; errors: {rows[0].scale}"
+        )
         print_table(line, list(COLUMNS), [row.cells() for row in rows])

@@ -38,7 +38,7 @@ def demo(
         _serve(output, epsilon, port)
         return
     with opt.named_options():
-        made = run_demo(output, n_users=users, epsilon=epsilon, seed=seed, say=print_note, progress=progress)
+        made = run_demo(output, users=users, epsilon=epsilon, seed=seed, say=print_note, progress=progress)
     if json:
         print_json({"coverage": made.coverage, "advice": made.advice, "rows": made.rows})
     else:

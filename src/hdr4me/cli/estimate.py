@@ -34,7 +34,9 @@ def estimate(
     recalibrate: Annotated[str | None, Option(help="Re-calibrate by this method, or by auto.")] = None,
     order: Annotated[Texts, Option(help="Re-calibrate a curve: a,b,c or 'steps_*' (repeat).")] = None,
     groups: Annotated[Texts, Option(help="Re-calibrate these together, like --order (repeat).")] = None,
-    interval: Annotated[str, Option(help="Re-calibrated: honest, average or credible.")] = "honest",
+    interval: Annotated[
+        str, Option(help="Re-calibrated: conservative, average or credible.")
+    ] = "conservative",
     quantiles: QUANTILES = None,
     histogram: Annotated[Texts, Option(metavar="<edges>", help="Shares: 20 bins, or pay=0,10,50.")] = None,
     variance: Annotated[bool, Option("--variance", help="Also variances and standard deviations.")] = False,
@@ -68,7 +70,7 @@ def estimate(
         raise InvalidInput("--csv - and --json both write to standard output: give one of them")
     if simultaneous and recalibrate is not None:
         raise InvalidInput("--simultaneous and --recalibrate do not go together: give one of them")
-    if recalibrate is None and (order or groups or interval != "honest"):
+    if recalibrate is None and (order or groups or interval != "conservative"):
         raise InvalidInput("--order, --groups and --interval go with --recalibrate: give it too")
     if later and (recalibrate is not None or quantiles or histogram or variance or correlation or by):
         raise InvalidInput("--round combines means, shares and frequencies: ask each round for anything else")
@@ -100,7 +102,7 @@ def estimate(
             with watch("estimating pairs of dimensions"):
                 more += _of_two(tally, wanted, by, pairs, source if survey is not None else ())
         for answer in more:
-            kind = ("short" if short else "honest") if answer.intervals is not None else None
+            kind = ("approximate" if short else "conservative") if answer.intervals is not None else None
             with watch(f"intervals: {answer.statistics[0]}" if len(answer) else "intervals"):
                 rows += answer.table(level, simultaneous=simultaneous, kind=kind)
     title = f"{found.n_reports:,} reports, {100 * level:g} % intervals"
@@ -156,8 +158,8 @@ def _show(title: str, columns: Sequence[str], rows: Sequence[Any], shown: Sequen
     told = [c for c in (*columns, "unit", "note") if any(row.get(c) not in (None, "ok", "") for row in shown)]
     heads = ["s.e." if column == "standard_error" else column for column in told]
     print_table(title, heads, [[row.get(column) for column in told] for row in shown])
-    if few := sum(FEW_NOTE in str(row.get("note", "")) for row in rows):
-        print_note(f"{few:,} of {len(rows):,} rows have {FEW_NOTE}")
+    if small_sample := sum(FEW_NOTE in str(row.get("note", "")) for row in rows):
+        print_note(f"{small_sample:,} of {len(rows):,} rows have {FEW_NOTE}")
 
 
 def _tally(

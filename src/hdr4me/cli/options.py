@@ -39,13 +39,14 @@ ENCODING = Annotated[str | None, Option(help="The encoding of text files: UTF-8 
 UNUSABLE = Annotated[bool, Option("--allow-unusable", help="Go on where a column has no usable value.")]
 
 _SAME = (
-    "audience", "categorical", "delimiter", "encoding", "engine", "epsilon", "every", "form", "groups", "lasting",
-    "level", "limit", "look", "master", "mechanism", "name", "order", "prior", "probabilities", "probability",
+    "audience", "categorical", "delimiter", "encoding", "engine", "epsilon", "every", "form", "groups", "level",
+    "limit", "look", "master", "mechanism", "name", "order", "prior", "probabilities", "probability",
     "purpose", "rate", "repeats", "schema", "statistic", "tolerance", "users", "values", "variance", "workers",
     "scale", "reading", "normalise", "data", "dims",
 )  # fmt: skip
 _NAMES = {name: f"--{name}" for name in _SAME} | {
-    "n_users": "--users", "n_dims": "--dims", "n_sampled": "--sampled", "n_categories": "--categories",
+    "users": "--users", "dims": "--dims", "sampled": "--sampled", "category_count": "--categories",
+    "memoized_epsilon": "--memoized-epsilon",
     "mechanisms": "--mechanism", "columns": "--column", "pairs": "--pair", "blocks": "--block", "p": "--quantiles",
     "edges": "--histogram", "bins": "--histogram", "t": "--values", "rank_by": "--rank-by", "during": "--for",
     "method": "--recalibrate", "kind": "--interval", "url": "--to", "min_reports": "--min-reports",

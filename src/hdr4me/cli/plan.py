@@ -9,7 +9,7 @@ import typer
 from typer import Option
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.audit import harm_table
+from hdr4me.cli.audit import manipulation_table
 from hdr4me.cli.options import HTML, JSON, PNG, QUANTILES, SCHEMA, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.errors import InvalidInput, NotReachable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hdr4me.planner import Plan
 
 _SHOWN = (
-    "n_sampled", "mse", "probability_within", "joint_probability_within", "tolerance_each", "tolerance_joint",
+    "sampled", "mse", "probability_within", "joint_probability_within", "tolerance_each", "tolerance_joint",
     "worst_tolerance_joint",
 )  # fmt: skip
 _SECOND = ("dimensions", "values", "reports", "standard_error", "standard_error_of_two", "gain")
@@ -78,13 +78,13 @@ def plan(
     try:
         with opt.named_options(), working("planning"):
             found = make(
-                n_users=users,
-                n_dims=dims,
+                users=users,
+                dims=dims,
                 schema=loaded,
                 epsilon=epsilon,
                 tolerance=_tolerances(tolerance),
                 probability=probability,
-                n_categories=categories,
+                category_count=categories,
                 mechanisms=mechanism,
                 categorical=categorical,
                 **_expected(prior, loaded),
@@ -119,9 +119,9 @@ def plan(
             opt.write_results(html, png, made, lambda: plan_page(found), lambda: draw(found))
     lines, more = _guarantees(best, shuffled, 1e-6 if delta is None else delta, n_rounds)
     if fakes is not None:
-        from hdr4me.accounting.harm import harm
+        from hdr4me.accounting.poisoning import manipulation_bounds
 
-        more["fakes"] = [item.to_dict(fakes) for item in harm(_survey(best))]
+        more["poisoning"] = [item.to_dict(fakes) for item in manipulation_bounds(_survey(best))]
     if rounds == 2:
         more["rounds"] = _second_round(found)
     if json:
@@ -136,7 +136,7 @@ def plan(
         for line in lines:
             typer.echo(line)
         if more.get("fakes"):
-            harm_table(more["fakes"])
+            manipulation_table(more["poisoning"])
     if refusal is not None:
         raise typer.Exit(1)
 
@@ -221,7 +221,7 @@ def _guarantees(
     if shuffled:
         from hdr4me.accounting.shuffling import amplification, local_epsilon_of_any
 
-        found = amplification(_survey(option), int(option.n_users), delta)
+        found = amplification(_survey(option), int(option.users), delta)
         local = local_epsilon_of_any(found.n_reports, found.delta, option.epsilon)
         known = found.closed_form is not None
         closed = f" (closed form, from ε alone: {found.closed_form:.3g})" if known else ""
@@ -235,20 +235,20 @@ def _guarantees(
     if n_rounds is not None:
         from hdr4me.accounting.repeated import repeated
 
-        again = repeated(option.epsilon, option.n_sampled, n_rounds)
+        again = repeated(option.epsilon, option.sampled, n_rounds)
         lines += again.lines()
         document["repeated"] = again.to_dict()
     return lines, document
 
 
 def _second_round(found: Plan) -> list[dict[str, Any]]:
-    """For each kind of number: the gain of two rounds over one (see `hdr4me.statistics.foretell`)."""
-    from hdr4me.statistics.foretell import foretell_rounds
+    """For each kind of number: the gain of two rounds over one (see `hdr4me.statistics.predict`)."""
+    from hdr4me.statistics.predict import predict_rounds
 
     best, n, rows = found.best, round(found.best.reports_per_dimension), []
     for group in best.workload.groups:
         if group.is_number:
-            gain = foretell_rounds(group.prior, n, best.epsilon_per_value)
+            gain = predict_rounds(group.prior, n, best.epsilon_per_value)
             values = "uniform" if group.prior.uniform else "as expected"
             row: dict[str, Any] = {"dimensions": group.count, "values": values, "reports": n}
             row |= {"gain": gain.gain, "low": gain.low, "high": gain.high}
@@ -294,7 +294,7 @@ def option_table(found: Plan, options: tuple[Way, ...]) -> tuple[list[str], list
 def _show(found: Plan) -> None:
     best = found.best
     typer.echo(found.summary)
-    setting = f"{counted(best.n_users, 'user')}, {counted(best.n_dims, 'dimension')}, ε = {best.epsilon:g}"
+    setting = f"{counted(best.users, 'user')}, {counted(best.dims, 'dimension')}, ε = {best.epsilon:g}"
     print_table(f"Options for {setting}", *option_table(found, found.mechanisms))
     if found.own_units:
         each = "95 % each ±" if best.probability == 0.95 else "each ±"
@@ -313,7 +313,7 @@ def _show(found: Plan) -> None:
 def winner_table(found: Plan) -> tuple[list[str], list[list[Any]]]:
     """Which mechanism is the most likely to stay within each tolerance; raw is without calibration, and biased."""
     rows = [
-        [f"±{w.tolerance:.3g}", w.mechanism + " (raw)" * w.raw, w.n_sampled, w.probability_within]
+        [f"±{w.tolerance:.3g}", w.mechanism + " (raw)" * w.raw, w.sampled, w.probability_within]
         for w in found.winners
     ]
     return ["tolerance", "most likely within", "m", "probability"], rows

@@ -34,15 +34,15 @@ def draw(plan: Plan) -> Figure:
     density, over_m, over_epsilon = panels = figure.subplots(1, 3)
     reach = 3.5 * max(float(np.max(option.deviation(worst=worst).sd)) for option in plan.mechanisms[:3])
     x = np.linspace(-reach, reach, 401)
-    grid = tuple(sampled_grid(setting.workload.n_dims))
+    grid = tuple(sampled_grid(setting.workload.dims))
     budgets = np.geomspace(max(best.epsilon / 16, 1e-3), max(min(best.epsilon * 16, 64.0), best.epsilon), 25)
     settings = [replace(setting, epsilon=float(budget)) for budget in budgets]
     for option, (colour, dash) in reversed(list(zip(plan.mechanisms, _LOOKS, strict=False))):
         candidate = (option.mechanism, option.categorical)
-        look: Any = {"color": colour, "ls": dash, "label": f"{option.mechanism}, m = {option.n_sampled:,}"}
+        look: Any = {"color": colour, "ls": dash, "label": f"{option.mechanism}, m = {option.sampled:,}"}
         density.plot(x, option.deviation(worst=worst).marginal_pdf(x), **look)
         over_m.loglog(grid, np.sqrt(setting.classes(candidate, grid).mse), **look)
-        over_m.plot(option.n_sampled, np.sqrt(option.mse), "o", color=colour, ms=5)
+        over_m.plot(option.sampled, np.sqrt(option.mse), "o", color=colour, ms=5)
         over_epsilon.loglog(budgets, [np.sqrt(s.classes(candidate).mse.min()) for s in settings], **look)
     ξ, zeros = best.tolerance_each, float(np.sqrt(best.all_zeros_mse))
     if np.isfinite(ξ):

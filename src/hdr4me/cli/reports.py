@@ -15,7 +15,7 @@ from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
     from hdr4me.engines import Engine
-    from hdr4me.io import Account, RecordFiles
+    from hdr4me.io import DataQuality, RecordFiles
     from hdr4me.survey import Survey
     from hdr4me.tally import Tally
 
@@ -49,19 +49,23 @@ def perturb(
     document = Survey.load(survey)
     with opt.open_engine(engine, master) as worker:
         if output is None:
-            account = worker.account(files, document)
+            quality = worker.data_quality(files, document)
             if json:
-                about = {"records": account.n_records, "account": account.rows(), "warnings": account.notes()}
+                about = {
+                    "records": quality.n_records,
+                    "data_quality": quality.rows(),
+                    "warnings": quality.notes(),
+                }
                 print_json(about)
             else:
-                show_account(account)
-            _judge(account, allow_unusable, notes=not json)
+                show_quality(quality)
+            _judge(quality, allow_unusable, notes=not json)
             return
         again = output.exists()
-        n, account = perturb_files(worker, files, document, output, allow_unusable)
+        n, quality = perturb_files(worker, files, document, output, allow_unusable)
     if json:
         about = {"survey": document.fingerprint, "reports": n, "bytes_per_report": document.report_size}
-        print_json({**about, "account": account.rows()})
+        print_json({**about, "data_quality": quality.rows()})
     else:
         print_note(f"wrote {n:,} reports ({document.report_size} bytes each in binary) to {output}")
     if again:
@@ -80,34 +84,34 @@ def record_files(records: Sequence[str], encoding: str | None, delimiter: str | 
 
 def perturb_files(
     worker: Engine, files: RecordFiles, survey: Survey, output: Path, allow_unusable: bool
-) -> tuple[int, Account]:
+) -> tuple[int, DataQuality]:
     """Write the reports of the records, after their account was judged; how many, and the account."""
-    found: list[Account] = []
+    found: list[DataQuality] = []
 
-    def on_account(account: Account) -> None:
-        found.append(account)
-        _judge(account, allow_unusable)
+    def on_quality(quality: DataQuality) -> None:
+        found.append(quality)
+        _judge(quality, allow_unusable)
 
     with progress("perturbing", opt.total_of(files.files())) as advance:
-        n = worker.perturb(files, survey, output, progress=advance, on_account=on_account)
+        n = worker.perturb(files, survey, output, progress=advance, on_quality=on_quality)
     return n, found[0]
 
 
-def _judge(account: Account, allow_unusable: bool, *, notes: bool = True) -> None:
+def _judge(quality: DataQuality, allow_unusable: bool, *, notes: bool = True) -> None:
     """Warn of what the account says; refuse columns without a usable value unless they are allowed."""
     from hdr4me.io.columns import refusal
 
-    unusable = account.unusable()
-    for sentence in [*(account.notes() if notes else ()), *(unusable if allow_unusable else ())]:
+    unusable = quality.unusable()
+    for sentence in [*(quality.notes() if notes else ()), *(unusable if allow_unusable else ())]:
         print_note(f"warning: {sentence}")
     if unusable and not allow_unusable:
         raise refusal(unusable)
 
 
-def show_account(account: Account) -> None:
+def show_quality(quality: DataQuality) -> None:
     """The table of what was read, missing, unknown and out of range."""
-    rows = account.rows()
-    title = f"{account.n_records:,} records; the account is counted from true values: it is not private"
+    rows = quality.rows()
+    title = f"{quality.n_records:,} records; the account is counted from true values: it is not private"
     print_table(title, list(rows[0]), [list(row.values()) for row in rows])
 
 

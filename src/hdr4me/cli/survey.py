@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hdr4me.channels import Channel
     from hdr4me.survey import Schema, Survey
 
-_SUMMARY = ("fingerprint", "name", "epsilon", "epsilon_per_answer", "lasting_epsilon", "n_sampled")
+_SUMMARY = ("fingerprint", "name", "epsilon", "epsilon_per_answer", "memoized_epsilon", "sampled")
 _LARGE = 10.0  # above this budget of one report a note says what it means
 _SHOWN = 5  # for so many dimensions a note says what a missing value becomes
 
@@ -38,7 +38,9 @@ def survey(
     mechanism: Annotated[str, Option(help="For numbers: optimal, duchi, piecewise …")] = "optimal",
     purpose: Annotated[str | None, Option(help="Not --mechanism: mean, distribution or both.")] = None,
     categorical: Annotated[str, Option(help="For categories: auto, grr, subset, oue …")] = "auto",
-    lasting: Annotated[float | None, Option(help="Budget of all permanent answers to a record.")] = None,
+    memoized_epsilon: Annotated[
+        float | None, Option(help="Budget of all permanent answers to a record.")
+    ] = None,
     pair: PAIR = None,
     block: Annotated[Texts, Option(metavar="<a,b,x*>", help="Numbers asked as signs (repeat).")] = None,
     name: Annotated[str, Option(help="A name, kept in the document.")] = "",
@@ -102,11 +104,11 @@ def survey(
             schema,
             epsilon=epsilon,
             mechanism=mechanism,
-            n_sampled=sampled,
+            sampled=sampled,
             categorical=categorical,
             name=name,
             purpose=purpose,
-            lasting=lasting,
+            memoized_epsilon=memoized_epsilon,
             pairs=[opt.pair_of("--pair", text) for text in pair or []],
             blocks=[opt.names_of(text, numeric) for text in block or []],
         )
@@ -156,7 +158,7 @@ def explain(
     if json:
         loss = whole_loss(document)
         about = {"survey": document.fingerprint, "audience": audience, "epsilon": document.epsilon}
-        about |= {"lasting_epsilon": document.lasting_epsilon, "loss": str(loss)}
+        about |= {"memoized_epsilon": document.memoized_epsilon, "loss": str(loss)}
         print_json({**about, "guess_of_one_half_becomes": guess(0.5, loss), "markdown": page.markdown()})
     elif output is None:
         typer.echo(page.markdown(), nl=False)
@@ -257,7 +259,7 @@ def _row(made: Survey, channel: Channel) -> dict[str, object]:
         made.schema.dimensions[j] for q in made.questions if q.channel is channel for j in q.dimensions
     ]
     epsilon, size, why = channel.epsilon, channel.n_inputs, None
-    if all(x.is_category for x in dimensions) and len(channel.takes) == 1:
+    if all(x.is_category for x in dimensions) and len(channel.inputs) == 1:
         chosen = categorical_choice(epsilon, size) == channel.mechanism
         why = categorical_reason(epsilon, size) if chosen else None
     return {
@@ -276,11 +278,11 @@ def _show(made: Survey, json: bool) -> None:
     channels = [_row(made, channel) for channel in made.channels]
     if json:
         about = {key: getattr(made, key) for key in _SUMMARY}
-        about |= {"n_dims": len(made.schema), "n_questions": len(made.questions)}
+        about |= {"dims": len(made.schema), "n_questions": len(made.questions)}
         print_json({**about, "report_bytes": made.report_size, "channels": channels})
         return
     print_table(
-        f"Survey {made.fingerprint[:12]}: {counted(len(made.schema), 'dimension')}, {made.n_sampled} in each report, "
+        f"Survey {made.fingerprint[:12]}: {counted(len(made.schema), 'dimension')}, {made.sampled} in each report, "
         f"epsilon = {made.epsilon:g}, {counted(made.report_size, 'byte')} a report",
         ["mechanism", "channel", "dimensions", "inputs", "counters", "bytes", "epsilon of an answer"],
         [list(channel.values())[:-1] for channel in channels],
@@ -290,5 +292,5 @@ def _show(made: Survey, json: bool) -> None:
             print_note(f"{channel['mechanism']} for {channel['inputs']:,} categories: {channel['why']}")
     print_note(
         f"each report costs a user up to epsilon = {made.epsilon:g}, and fresh reports add up; permanent answers cost "
-        f"{made.lasting_epsilon / made.n_sampled:g} for each new value"
+        f"{made.memoized_epsilon / made.sampled:g} for each new value"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hdr4me.client.client import Client, PermanentClient
+from hdr4me.client.client import Client, MemoizedClient
 from hdr4me.client.ledger import Ledger
 
-__all__ = ["Client", "Ledger", "PermanentClient"]
+__all__ = ["Client", "Ledger", "MemoizedClient"]

@@ -61,13 +61,13 @@ class Client:
         return Report(self.survey.fingerprint, answers)
 
 
-class PermanentClient:
+class MemoizedClient:
     """Turns a record into a report that stays the same while the record does, at no further cost.
 
     Everything random comes from the device's secret by HMAC (`prf.py`): which questions are answered, how a number is
     rounded, and what a channel draws for each (question, row), where a row is an input of the channel. In a survey with
-    `lasting_epsilon` the permanent answer passes a second, fresh stage in each report, and a new row costs the lasting
-    ε/m. docs/over-time.md states what is bounded.
+    `memoized_epsilon` the permanent answer passes a second, fresh stage in each report, and a new row costs
+    memoized_epsilon/m. docs/over-time.md states what is bounded.
 
     The ledger is needed: it pays ε/m for each new row, keeps the secret beside it and remembers what was paid for. The
     first report costs the survey's ε or raises BudgetExceeded. Later reports are never refused, because a refusal would
@@ -88,7 +88,7 @@ class PermanentClient:
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     client = PermanentClient(survey, Ledger(f"{folder}/ledger.json"))
+    ...     client = MemoizedClient(survey, Ledger(f"{folder}/ledger.json"))
     ...     same = {client.report({"age": 31}) for _ in range(30)}
     ...     len(same), client.ledger.total
     (1, Fraction(1, 1))
@@ -140,7 +140,7 @@ def draw_questions(survey: Survey, draws: Draws) -> list[int]:
             total += question.weight
         return [found]
     sampled: set[int] = set()
-    for j in range(len(questions) - survey.n_sampled, len(questions)):
+    for j in range(len(questions) - survey.sampled, len(questions)):
         t = draws.below(j + 1)
         sampled.add(j if t in sampled else t)
     return sorted(sampled)
@@ -158,11 +158,11 @@ def input_of(
 ) -> int:
     """The input of a question's channel; a number between two levels is rounded by the 16 bits of its dimension."""
     x = 0
-    for j, take in zip(question.dimensions, question.channel.takes, strict=True):
+    for j, input_ in zip(question.dimensions, question.channel.inputs, strict=True):
         dimension = survey.schema.dimensions[j]
-        place = dimension.place(value_of(record, dimension), take.size)
-        fraction = bits(j) if take.rounds else 0
-        x = x * take.size + (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
+        place = dimension.encode(value_of(record, dimension), input_.size)
+        fraction = bits(j) if input_.rounds else 0
+        x = x * input_.size + (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
     return x
 
 

@@ -129,22 +129,22 @@ class Ledger:
             self._write(_charged(book, survey, Fraction(survey.epsilon)))
 
     def claim(self, survey: Survey, choose: Choose[T]) -> T:
-        """Pay ε/m, of the lasting ε, for each row of a permanent answer that was not paid for before.
+        """Pay ε/m, of the memoized ε, for each row of a permanent answer that was not paid for before.
 
         `choose` is given the device's secret, the marks paid for in order of payment and how many more the budget
         allows. It returns the answers, which are released once they are paid for, and the new marks. The first claim of
         a series pays for all m questions or raises BudgetExceeded, whatever the record; later ones never raise for want
         of budget. Nothing else may use the ledger meanwhile.
         """
-        lasting = survey.lasting_epsilon
-        cost = Fraction(lasting) / survey.n_sampled
+        memoized = survey.memoized_epsilon
+        cost = Fraction(memoized) / survey.sampled
         with self._locked():
             book = self.book()
             known = book.rows.get(survey.series, ())
             if not known:
-                self._check(book, survey, lasting)
+                self._check(book, survey, memoized)
             secret = self._secret(book)
-            affordable = int(self._left(book, survey, lasting) / cost)
+            affordable = int(self._left(book, survey, memoized) / cost)
             answers, new = choose(secret, known, affordable)
             if not new:
                 return answers

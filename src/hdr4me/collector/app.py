@@ -22,7 +22,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
-from hdr4me.accounting.harm import harm
+from hdr4me.accounting.poisoning import manipulation_bounds
 from hdr4me.auditing.alarms import watch
 from hdr4me.collector.answers import Asked, Snapshot, as_csv
 from hdr4me.collector.errors import Refusal
@@ -325,7 +325,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         "by_source": sorted(by_source.items()),
         "rejected": store.rejections(number),
         "plan": _plan(tally, settings.tolerance),
-        "harm": [one.to_dict() for one in harm(survey)],
+        "manipulation_bounds": [one.to_dict() for one in manipulation_bounds(survey)],
         **({"alarms": []} if held is None else _alarms(held)),
         "quarantines": store.quarantines(number),
         "damaged_blocks": len([damage for damage in store.damage() if damage.round in (None, number)]),

@@ -172,7 +172,7 @@ class Forms:
         counts = np.zeros(layout.size, np.int64)
         if not survey.byte_wise:
             return count_any(rows, survey, layout, counts)
-        slots = (survey.n_sampled, survey.slot_size, layout.entries, layout.cells, layout.offsets[:-1])
+        slots = (survey.sampled, survey.slot_size, layout.entries, layout.cells, layout.offsets[:-1])
         return np.asarray(count_reports(np.ascontiguousarray(rows), *slots, counts))
 
     def batch(self, source: int, ids: Bytes, rows: Bytes, rejected: list[tuple[int, str]]) -> Batch:

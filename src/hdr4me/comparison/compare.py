@@ -13,7 +13,7 @@ import numpy as np
 from hdr4me.comparison.data import named, public_table
 from hdr4me.comparison.measure import Row, measured, served
 from hdr4me.errors import InvalidInput
-from hdr4me.io import Account
+from hdr4me.io import DataQuality
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.mechanisms.registry import names
 from hdr4me.pages import html
@@ -90,33 +90,33 @@ class _Part:
             return (of_numbers,)
         return tuple(name for name in self.schema.dimensions[0].statistics if name != "number chosen")
 
-    def n_answered(self, name: str, n_sampled: int) -> int:
+    def n_answered(self, name: str, sampled: int) -> int:
         """How many questions a user answers: no more than there are."""
-        return min(n_sampled, arrangement(name).n_questions(Workload.of(self.schema)))
+        return min(sampled, arrangement(name).n_questions(Workload.of(self.schema)))
 
-    def reason_against(self, name: str, epsilon: float, n_sampled: int, statistic: str) -> str | None:
+    def reason_against(self, name: str, epsilon: float, sampled: int, statistic: str) -> str | None:
         """Why a mechanism is left out: a sentence, empty if nobody asked for it, and None if it is compared."""
         if name in _TOGETHER and not self.chosen:
-            few = len(self.schema) < 2 or epsilon < _TOGETHER[name]
-            return "" if few or statistic != "mean" else None
+            small_sample = len(self.schema) < 2 or epsilon < _TOGETHER[name]
+            return "" if small_sample or statistic != "mean" else None
         if name in _TOGETHER and len(self.schema) < 2:
             return f"{name} is left out: it asks numbers together, and there is one number only"
-        if name in (PAIR, OPTIONAL) and epsilon / self.n_answered(name, n_sampled) < JOINT_FROM:
+        if name in (PAIR, OPTIONAL) and epsilon / self.n_answered(name, sampled) < JOINT_FROM:
             return f"{name} is left out at epsilon = {epsilon:g}: one answer needs at least {JOINT_FROM}"
         return None
 
-    def survey(self, name: str, epsilon: float, n_sampled: int, n_users: int) -> Survey:
+    def survey(self, name: str, epsilon: float, sampled: int, users: int) -> Survey:
         """The survey in which one mechanism answers; blocks have the size of least error for values spread evenly."""
-        schema, m = self.schema, self.n_answered(name, n_sampled)
+        schema, m = self.schema, self.n_answered(name, sampled)
         if name == BLOCKS:
             workload, d = Workload.of(schema), len(schema)
             sizes = tuple(b for b in sampled_grid(d) if arrangement(name).possible(workload, epsilon, b))
-            best = sizes[int(np.argmin(classes(workload, name, "", n_users, epsilon, sizes).mse))]
+            best = sizes[int(np.argmin(classes(workload, name, "", users, epsilon, sizes).mse))]
             return Survey(schema, epsilon=epsilon, blocks=block_names(schema.names, best))
         if name == PAIR:
-            return Survey(schema, epsilon=epsilon, n_sampled=m, pairs=neighbours(schema))
+            return Survey(schema, epsilon=epsilon, sampled=m, pairs=neighbours(schema))
         chosen: dict[str, Any] = {self.kind.option: name} if self.kind.option else {}
-        return Survey(schema, epsilon=epsilon, n_sampled=m, **chosen)
+        return Survey(schema, epsilon=epsilon, sampled=m, **chosen)
 
 
 def _parts(schema: Schema, mechanisms: Sequence[str] | None) -> tuple[list[_Part], list[str]]:
@@ -128,7 +128,7 @@ def _parts(schema: Schema, mechanisms: Sequence[str] | None) -> tuple[list[_Part
     parts, unserved = list[_Part](), list[str]()
     own: dict[tuple[str, bool], list[Dimension]] = {key: [] for key in KINDS}
     for dimension in schema:
-        own.setdefault((dimension.reads, dimension.has_gaps), []).append(dimension)
+        own.setdefault((dimension.input_kind, dimension.has_gaps), []).append(dimension)
     for key, dimensions in own.items():
         kind = KINDS.get(key)
         if kind is None:
@@ -153,7 +153,7 @@ class Comparison:
     rows
         One for each mechanism and budget, and for each statistic where several are asked. Each row names the scale of
         its errors; errors on different scales are never added up.
-    n_users, n_sampled
+    users, sampled
         How many users there are, and how many questions each answers.
     repeats, seed
         How many collections were simulated for each row, and their seed.
@@ -174,12 +174,12 @@ class Comparison:
     """
 
     rows: tuple[Row, ...]
-    n_users: int
-    n_sampled: int
+    users: int
+    sampled: int
     repeats: int
     seed: int
     notes: tuple[str, ...]
-    account: Account
+    data_quality: DataQuality
 
     def table(self) -> list[dict[str, Any]]:
         """The rows as plain values."""
@@ -219,13 +219,13 @@ class Comparison:
         tables = self.titled().values()
         figure = Figure(figsize=(6.2 * len(tables), 4.2), layout="constrained")
         for axes, rows in zip(figure.subplots(1, len(tables), squeeze=False)[0], tables, strict=True):
-            _panel(axes, rows, f"{rows[0].statistic} of {rows[0].kind}, {self.n_users:,} users")
+            _panel(axes, rows, f"{rows[0].statistic} of {rows[0].kind}, {self.users:,} users")
         return figure
 
     def html(self) -> str:
         """One page with picture and table that needs no network."""
         lead = (
-            f"{self.n_users:,} users, {self.n_sampled} question(s) in each report, {self.repeats} simulated "
+            f"{self.users:,} users, {self.sampled} question(s) in each report, {self.repeats} simulated "
             f"collections for each line, seed {self.seed}. This page was made from true values."
         )
         return html.page("Mechanisms compared on these data", lead, self._repr_html_())
@@ -242,7 +242,7 @@ class Comparison:
         budgets = sorted({row.epsilon for row in self.rows})
         return (
             f"<Comparison of {len({row.mechanism for row in self.rows})} mechanisms at ε = "
-            f"{', '.join(f'{x:g}' for x in budgets)} on {self.n_users:,} users, {self.repeats} collections each>"
+            f"{', '.join(f'{x:g}' for x in budgets)} on {self.users:,} users, {self.repeats} collections each>"
         )
 
 
@@ -276,8 +276,8 @@ def compare(
     statistic: str = "mean",
     schema: Schema | None = None,
     columns: Sequence[str] | None = None,
-    n_sampled: int = 1,
-    n_users: int | None = None,
+    sampled: int = 1,
+    users: int | None = None,
     repeats: int = 20,
     recalibrate: bool = True,
     seed: int = 0,
@@ -303,9 +303,9 @@ def compare(
         The dimensions with their ranges and categories, if they are known.
     columns
         Only these columns, where no schema is given.
-    n_sampled
+    sampled
         How many questions of one kind each user answers; always one of blocks ("agreement").
-    n_users
+    users
         How many users to draw from the rows, with replacement; the rows themselves unless given.
     repeats
         How many collections are simulated for each mechanism and budget.
@@ -329,22 +329,22 @@ def compare(
         raise InvalidInput.of("statistic", statistic, f"one of {', '.join(_STATISTICS)}")
     if type(repeats) is not int or not 1 <= repeats <= 10_000:
         raise InvalidInput.of("repeats", repeats, "an integer from 1 to 10000")
-    table, known, notes, account = public_table(data, list(columns) if columns else None, schema)
+    table, known, notes, quality = public_table(data, list(columns) if columns else None, schema)
     rng = np.random.default_rng(seed)
-    if n_users is not None:
-        if type(n_users) is not int or not 10 <= n_users <= 10_000_000:
-            raise InvalidInput.of("n_users", n_users, "an integer from 10 to 10000000")
-        table = table.take(rng.integers(0, table.num_rows, n_users))
+    if users is not None:
+        if type(users) is not int or not 10 <= users <= 10_000_000:
+            raise InvalidInput.of("users", users, "an integer from 10 to 10000000")
+        table = table.take(rng.integers(0, table.num_rows, users))
     rows: list[Row] = []
     parts, unserved = _parts(known, mechanisms)
     notes += unserved
     runs = [(part, *run) for part in parts for run in product(budgets, part.mechanisms)]
     for part, budget, name in runs:
-        against = part.reason_against(name, budget, n_sampled, statistic)
+        against = part.reason_against(name, budget, sampled, statistic)
         if against is not None:
             notes += [against] if against else []
             continue
-        asked, survey = part.statistics(statistic), part.survey(name, budget, n_sampled, table.num_rows)
+        asked, survey = part.statistics(statistic), part.survey(name, budget, sampled, table.num_rows)
         if not all(served(survey, each) for each in asked):
             notes.append(f"{name} is left out: its reports do not tell the {asked[0]}")
             continue
@@ -362,7 +362,7 @@ def compare(
     if not rows:
         raise InvalidInput("nothing could be compared: " + "; ".join(notes))
     said = tuple(dict.fromkeys(notes))
-    return Comparison(tuple(rows), table.num_rows, n_sampled, repeats, seed, said, account)
+    return Comparison(tuple(rows), table.num_rows, sampled, repeats, seed, said, quality)
 
 
 def _budgets(epsilon: Any) -> list[float]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hdr4me.errors import InvalidInput
-from hdr4me.io import Account
+from hdr4me.io import DataQuality
 from hdr4me.io.columns import refusal
 from hdr4me.io.reading import read_records, read_table
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Vector
@@ -28,7 +28,7 @@ def named(names: Iterable[str]) -> str:
     return f"{', '.join(map(repr, listed[:5]))}{more} {'is' if len(listed) == 1 else 'are'}"
 
 
-def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, Account]:
+def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, DataQuality]:
     """A column of values for each dimension that has a column, cleaned as on a device, and the data-quality report."""
     counts = np.zeros((len(schema), 5), np.int64)
     parts: dict[str, list[Any]] = {name: [] for name in schema.columns}
@@ -41,23 +41,23 @@ def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, Account]:
                 parts[dimension.name].append(column.values())
     if not counts[0, 0]:
         raise InvalidInput("0 rows: at least 10 are needed")
-    account = Account(schema, counts)
-    if unusable := account.unusable():
+    quality = DataQuality(schema, counts)
+    if unusable := quality.unusable():
         raise refusal(unusable, "remove the dimension from the schema")
-    return pa.table({name: pa.chunked_array(chunks) for name, chunks in parts.items()}), account
+    return pa.table({name: pa.chunked_array(chunks) for name, chunks in parts.items()}), quality
 
 
 def public_table(
     data: Any, columns: list[str] | None = None, schema: Schema | None = None
-) -> tuple[pa.Table, Schema, list[str], Account]:
+) -> tuple[pa.Table, Schema, list[str], DataQuality]:
     """The values as a collection would take them, a schema, what was left out in sentences, and the account."""
     notes: list[str] = []
     if schema is None:
         data, schema, notes = _own_schema(read_table(data), columns)
-    table, account = cleaned(data, schema)
+    table, quality = cleaned(data, schema)
     if table.num_rows < 10:
         raise InvalidInput(f"{table.num_rows} rows: at least 10 are needed")
-    return table, schema, [*notes, *account.notes()], account
+    return table, schema, [*notes, *quality.notes()], quality
 
 
 def _own_schema(table: pa.Table, columns: list[str] | None) -> tuple[pa.Table, Schema, list[str]]:

@@ -41,7 +41,7 @@ class Row:
     scale: str
     epsilon: float
     mechanism: str
-    foretold: float | None
+    predicted: float | None
     simulated: float
     simulated_se: float
     recalibrated: float | None
@@ -51,7 +51,7 @@ class Row:
 
     def cells(self) -> list[object]:
         """What a table shows."""
-        errors = self.foretold, self.simulated, self.simulated_se, self.recalibrated
+        errors = self.predicted, self.simulated, self.simulated_se, self.recalibrated
         return [self.epsilon, self.mechanism, *errors, f"{100 * self.coverage:.1f} %"]
 
 
@@ -114,7 +114,7 @@ def served(survey: Survey, statistic: str) -> bool:
     """Whether the survey's channels can estimate a statistic."""
     rule = STATISTICS[_ASKED.get(statistic, (statistic, {}))[0]]
     asked = ((survey.schema.dimensions[j], x.channel) for x in survey.questions for j in x.dimensions)
-    return all(rule.serves(dimension, channel) for dimension, channel in asked)
+    return all(rule.supports(dimension, channel) for dimension, channel in asked)
 
 
 def _scaled(schema: Schema, statistic: str) -> tuple[str, Callable[[Floats], Floats]]:
@@ -155,11 +155,17 @@ def measured(
     for statistic, errors in found.items():
         before, after, covered, answered = np.array(errors).T
         prediction = predicted(survey, table, statistic)
-        foretold = None if prediction is None else prediction.mse
         better_errors: tuple[float | None, float | None] = None, None
         if statistic in again:
             better_errors = _mean_and_error(after)
-        what = kind, statistic, _scaled(survey.schema, statistic)[0], survey.epsilon, name, foretold
+        what = (
+            kind,
+            statistic,
+            _scaled(survey.schema, statistic)[0],
+            survey.epsilon,
+            name,
+            None if prediction is None else prediction.mse,
+        )
         shares = _mean_and_error(covered)[0], float(answered.mean())
         rows.append(Row(*what, *_mean_and_error(before), *better_errors, *shares))
     return rows
@@ -170,7 +176,7 @@ def _errors(tally: Any, better: Any, statistic: str, truth: Floats) -> tuple[flo
     asked, options = _ASKED.get(statistic, (statistic, {}))
     scaled = _scaled(tally.survey.schema, statistic)[1]
     answer = ask(tally, asked, None, **options)
-    known = np.isfinite(answer.value) & ~answer.unsure
+    known = np.isfinite(answer.value) & ~answer.not_significant
     if not known.any():
         return math.nan, math.nan, math.nan, 0.0
     low, high = (scaled(end) for end in answer.interval(LEVEL))

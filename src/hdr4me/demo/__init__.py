@@ -48,35 +48,35 @@ def panel_schema() -> Schema:
     return Schema([*hourly, *others, *(Categorical(name, list(c)) for name, c in _CATEGORIES.items())])
 
 
-def panel(n_users: int, seed: int) -> pa.Table:
-    """Records of `n_users` people; about one value in two hundred is missing, as in real life."""
+def panel(users: int, seed: int) -> pa.Table:
+    """Records of `users` people; about one value in two hundred is missing, as in real life."""
     rng = np.random.default_rng(seed)
     hour = np.arange(24)
-    lateness = rng.normal(0, 1.5, (n_users, 1))
+    lateness = rng.normal(0, 1.5, (users, 1))
     awake = 1 / (1 + np.exp(-(hour - 7 - lateness))) * (1 - 1 / (1 + np.exp(-(hour - 22.5 - lateness))))
-    fitness = rng.normal(0, 1, (n_users, 1))
-    resting = np.clip(62 - 5 * fitness + rng.normal(0, 5, (n_users, 1)), 38, 100)
+    fitness = rng.normal(0, 1, (users, 1))
+    resting = np.clip(62 - 5 * fitness + rng.normal(0, 5, (users, 1)), 38, 100)
     evening = np.exp(-((hour - 18) ** 2) / 6.0)
-    heart = resting + awake * (16 + 10 * evening) + rng.normal(0, 6, (n_users, 24))
+    heart = resting + awake * (16 + 10 * evening) + rng.normal(0, 6, (users, 24))
     pace = awake * (260 + 420 * evening + 240 * np.exp(-((hour - 8) ** 2) / 3.0)) * np.exp(0.3 * fitness)
     steps = rng.gamma(2.0, np.maximum(pace, 1.0) / 2.0)
     columns: dict[str, Any] = {
         **{f"heart_rate_{h}": heart[:, i] for i, h in enumerate(HOURS)},
         **{f"steps_{h}": steps[:, i] for i, h in enumerate(HOURS)},
-        "age": 18 + 62 * rng.beta(1.6, 2.4, n_users),
-        "height_cm": rng.normal(171, 9.5, n_users),
-        "weight_kg": rng.normal(76, 14, n_users) - 3 * fitness[:, 0],
-        "sleep_hours": rng.normal(7.1, 1.1, n_users),
+        "age": 18 + 62 * rng.beta(1.6, 2.4, users),
+        "height_cm": rng.normal(171, 9.5, users),
+        "weight_kg": rng.normal(76, 14, users) - 3 * fitness[:, 0],
+        "sleep_hours": rng.normal(7.1, 1.1, users),
         "resting_heart_rate": resting[:, 0],
-        "alcohol_units_per_week": rng.gamma(0.8, 6.0, n_users),
-        "screen_hours": rng.gamma(5.0, 1.1, n_users),
-        "stress_score": 100 * rng.beta(2.2, 3.0, n_users),
+        "alcohol_units_per_week": rng.gamma(0.8, 6.0, users),
+        "screen_hours": rng.gamma(5.0, 1.1, users),
+        "stress_score": 100 * rng.beta(2.2, 3.0, users),
     }
     for name, categories in _CATEGORIES.items():
         shares = 1 / np.arange(1, len(categories) + 1)
-        columns[name] = np.asarray(categories)[rng.choice(len(categories), n_users, p=shares / shares.sum())]
+        columns[name] = np.asarray(categories)[rng.choice(len(categories), users, p=shares / shares.sum())]
     return pa.table(
-        {name: pa.array(values, mask=rng.random(n_users) < 0.005) for name, values in columns.items()}
+        {name: pa.array(values, mask=rng.random(users) < 0.005) for name, values in columns.items()}
     )
 
 
@@ -102,7 +102,7 @@ Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], No
 def run_demo(
     folder: Path,
     *,
-    n_users: int,
+    users: int,
     epsilon: float,
     seed: int,
     say: Callable[[str], None] = lambda _: None,
@@ -113,18 +113,18 @@ def run_demo(
 
     schema = panel_schema()
     say(f"designing the survey: epsilon = {epsilon:g}, one dimension from each user, optimal tables")
-    survey = Survey(schema, epsilon=epsilon, mechanism="optimal", n_sampled=1, name="fitness panel")
+    survey = Survey(schema, epsilon=epsilon, mechanism="optimal", sampled=1, name="fitness panel")
     folder.mkdir(parents=True, exist_ok=True)
     survey.save(folder / "survey.json")
-    say(f"simulating {n_users:,} wearers of a fitness band, {len(schema)} dimensions")
-    records = panel(n_users, seed)
+    say(f"simulating {users:,} wearers of a fitness band, {len(schema)} dimensions")
+    records = panel(users, seed)
     with replacing(folder / "records.parquet") as temporary:
         pq.write_table(records, temporary)
     say("perturbing every record with cryptographic randomness")
-    with progress("perturbing", n_users) as advance:
+    with progress("perturbing", users) as advance:
         Local().perturb(folder / "records.parquet", survey, folder / "reports.parquet", progress=advance)
     say("tallying the reports")
-    with progress("tallying", n_users) as advance:
+    with progress("tallying", users) as advance:
         tally = Local().tally([folder / "reports.parquet"], survey, progress=advance)
     tally.save(folder / "panel.tally")
     say("estimating and re-calibrating")

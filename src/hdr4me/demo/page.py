@@ -32,7 +32,7 @@ def write_page(demo: Demo, folder: Path) -> None:
             section(
                 "What happened",
                 paragraph(
-                    f"Every user drew {survey.n_sampled} of {len(survey.schema)} dimensions at random, randomized it "
+                    f"Every user drew {survey.sampled} of {len(survey.schema)} dimensions at random, randomized it "
                     f"with an integer table whose likelihood ratios are at most e^{survey.epsilon_per_answer:g}, and "
                     "sent the result. The collector never holds a true value; this page does, to show that "
                     f"{demo.coverage:.1%} of the 95 % intervals contain it. Re-calibration: {demo.advice}"

@@ -33,7 +33,7 @@ def perturb_source(source: Source, survey: Survey, *, threads: int = 1) -> Bytes
 
 def perturb_any(columns: Columns, survey: Survey, n: int, vectors: Vectors, draws: SecureDraws) -> Bytes:
     """Padded reports uint8 [n, report_size] of n records, by the responses of the channels."""
-    m, size = survey.n_sampled, survey.slot_size
+    m, size = survey.sampled, survey.slot_size
     records = Records(columns, vectors, _ranges(survey))
     asked = _questions(survey, n, draws)
     reports = np.zeros((n, m, size), np.uint8)
@@ -64,7 +64,7 @@ def _by_question(asked: Numbers, n_questions: int) -> Iterator[tuple[int, Number
 def answers_of(channel: Channel, x: int, n: int) -> Numbers:
     """Outputs [n, fields] of n users with input x of this channel, drawn as `perturb_source` draws them."""
     response = channel.response
-    if channel.rows is None or len(channel.takes) > 1:
+    if channel.rows is None or len(channel.inputs) > 1:
         return response.sample(response.inputs_of(x, n), SecureDraws())
     value, zero = np.array([float(x)]), np.zeros(1, np.int64)
     address = np.array([value.ctypes.data], np.uint64)
@@ -72,7 +72,7 @@ def answers_of(channel: Channel, x: int, n: int) -> Numbers:
     columns = Columns(address, zero, np.zeros(1, np.uint8), nothing, zero, lut, zero, zero, 0)
     bits, n_fields = columns_bits(len(channel.rows[0])), len(channel.fields)
     plan = Plan(
-        n_sampled=1,
+        sampled=1,
         width=channel.wire_size,
         bits=bits,
         table=alias_table(np.array(channel.rows, np.int64), bits).ravel(),
@@ -87,7 +87,7 @@ def answers_of(channel: Channel, x: int, n: int) -> Numbers:
 def _questions(survey: Survey, n: int, draws: SecureDraws) -> Numbers:
     """The questions [n, m] that each user answers, in increasing order."""
     if not survey.weighted:
-        return np.asarray(draws.subsets(n, len(survey.questions), survey.n_sampled))
+        return np.asarray(draws.subsets(n, len(survey.questions), survey.sampled))
     ends = np.cumsum([question.weight for question in survey.questions])
     return np.searchsorted(ends, draws.below(int(ends[-1]), n), side="right")[:, None]
 
@@ -100,7 +100,7 @@ def _ranges(survey: Survey) -> NDArray[np.float64]:
 def _inputs(records: Records, survey: Survey, asked: Numbers, draws: SecureDraws) -> Numbers:
     """The channels' inputs [n, m]: each dimension's value placed, rounded at random, and put together."""
     each = [
-        [] if q.channel.response.wide else list(zip(q.dimensions, q.channel.takes, strict=True))
+        [] if q.channel.response.wide else list(zip(q.dimensions, q.channel.inputs, strict=True))
         for q in survey.questions
     ]
     inputs = np.zeros(asked.shape, np.int64)
@@ -145,7 +145,7 @@ def plan_of(survey: Survey) -> Plan:
     ranges = placing(survey, first)
     numeric = not any(dimension.categories for dimension in survey.schema)
     return Plan(
-        n_sampled=survey.n_sampled,
+        sampled=survey.sampled,
         width=survey.slot_size - 2,
         bits=bits,
         table=np.concatenate(tables).ravel(),
@@ -162,13 +162,13 @@ def placing(survey: Survey, first: NDArray[np.int64]) -> NDArray[np.float64]:
     low, scale, bottom, top, default = np.zeros((5, d))
     scale += 1.0
     for question in survey.questions:
-        for j, take in zip(question.dimensions, question.channel.takes, strict=True):
-            dimension, n_levels = survey.schema.dimensions[j], take.n_levels
+        for j, input_ in zip(question.dimensions, question.channel.inputs, strict=True):
+            dimension, n_levels = survey.schema.dimensions[j], input_.n_levels
             if not n_levels:
                 continue  # a vector is not one number: the channel's response encodes it
             bottom[j] = first[j] * _ONE
             top[j] = bottom[j] + (n_levels - 1) * _ONE
-            default[j] = bottom[j] + dimension.place(None, take.size)
+            default[j] = bottom[j] + dimension.encode(None, input_.size)
             if isinstance(dimension, Product):  # its column holds numbers on [−1, 1]
                 low[j], scale[j] = -1.0, (n_levels - 1) * _ONE / 2
             if isinstance(dimension, Numeric):

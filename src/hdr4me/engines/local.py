@@ -20,11 +20,11 @@ from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io import OnRejected, Quarantine, refuse, write_reports
 from hdr4me.io.arrow import as_batch, schema_of
 from hdr4me.io.columns import (
-    Account,
-    OnAccount,
+    DataQuality,
+    OnQuality,
     Source,
-    account_of,
     check_matrix,
+    data_quality,
     from_batch,
     from_matrix,
     judge,
@@ -74,46 +74,46 @@ class Local:
         target: FilePath,
         *,
         progress: Progress | None = None,
-        on_account: OnAccount = judge,
+        on_quality: OnQuality = judge,
     ) -> int:
         """Write the reports of records to a file, its format by its suffix; returns how many there are.
 
         The file appears whole or not at all, whatever happens on the way.
         """
         check_survey(survey)
-        total = Account.empty(survey)
+        total = DataQuality.empty(survey)
         with write_reports(target, survey) as writer:
             for source in self._sources(records, survey):
-                total += account_of(source, survey)
+                total += data_quality(source, survey)
                 writer.write(self._block(source, survey))
                 if progress is not None:
                     progress(source.n)
             if not total.n_records:
                 raise FormatError("there are no records")
-            on_account(total)
+            on_quality(total)
         return total.n_records
 
-    def table(self, records: Any, survey: Survey, *, on_account: OnAccount = judge) -> pa.Table:
+    def table(self, records: Any, survey: Survey, *, on_quality: OnQuality = judge) -> pa.Table:
         """The reports of records as an Arrow table with one column, `report`, for any library that takes Arrow.
 
         Its metadata has the survey's fingerprint. `polars.from_arrow(table)` and `table.to_pandas()` make frames of it.
         """
         check_survey(survey)
         schema = schema_of(survey)
-        total = Account.empty(survey)
+        total = DataQuality.empty(survey)
         batches = []
         for source in self._sources(records, survey):
-            total += account_of(source, survey)
+            total += data_quality(source, survey)
             batches.append(as_batch(self._block(source, survey), schema, survey))
-        on_account(total)
+        on_quality(total)
         return pa.Table.from_batches(batches, schema)
 
-    def account(self, records: Any, survey: Survey) -> Account:
+    def data_quality(self, records: Any, survey: Survey) -> DataQuality:
         """What `perturb` would find in the records, without making a report."""
         check_survey(survey)
-        total = Account.empty(survey)
+        total = DataQuality.empty(survey)
         for source in self._sources(records, survey):
-            total += account_of(source, survey)
+            total += data_quality(source, survey)
         return total
 
     def tally(
@@ -193,7 +193,7 @@ class Local:
         plain = (
             isinstance(values, np.ndarray)
             and survey.byte_wise
-            and survey.n_sampled == len(schema) >= WIDTH
+            and survey.sampled == len(schema) >= WIDTH
             and not any(dimension.categories for dimension in schema)
             and len(schema.columns) == len(schema)
             and values.dtype in (np.float64, np.float32)

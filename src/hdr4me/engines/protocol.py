@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hdr4me.errors import InvalidInput
-from hdr4me.io.columns import Account, OnAccount, judge
+from hdr4me.io.columns import DataQuality, OnQuality, judge
 from hdr4me.registry import Registry
 from hdr4me.survey import Survey
 
@@ -33,11 +33,11 @@ class Engine(Protocol):
         target: FilePath,
         *,
         progress: Progress | None = None,
-        on_account: OnAccount = judge,
+        on_quality: OnQuality = judge,
     ) -> int:
         """Write the reports of records to `target`, whole or not at all; returns how many there are."""
 
-    def account(self, records: Any, survey: Survey) -> Account:
+    def data_quality(self, records: Any, survey: Survey) -> DataQuality:
         """What `perturb` would find in the records, without making a report."""
 
     def tally(

@@ -10,7 +10,7 @@ from hdr4me.engines import spark_perturb, spark_tally
 from hdr4me.engines.protocol import FilePath, Progress, check_survey
 from hdr4me.engines.spark_session import require_pyspark
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.columns import Account, OnAccount, judge
+from hdr4me.io.columns import DataQuality, OnQuality, judge
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 
@@ -48,7 +48,7 @@ class Spark:
         target: FilePath | None = None,
         *,
         progress: Progress | None = None,
-        on_account: OnAccount = judge,
+        on_quality: OnQuality = judge,
     ) -> Any:
         """Reports of records: a DataFrame with one column, `report`, or a folder of report files and their number.
 
@@ -59,16 +59,16 @@ class Spark:
         """
         check_survey(survey)
         if target is None:
-            return spark_perturb.perturb_frame(self.session, records, survey, on_account)
-        n = spark_perturb.perturb_to(self.session, records, survey, Path(target), on_account)
+            return spark_perturb.perturb_frame(self.session, records, survey, on_quality)
+        n = spark_perturb.perturb_to(self.session, records, survey, Path(target), on_quality)
         if progress is not None:
             progress(n)
         return n
 
-    def account(self, records: Any, survey: Survey) -> Account:
+    def data_quality(self, records: Any, survey: Survey) -> DataQuality:
         """What `perturb` would find in the records, without making a report."""
         check_survey(survey)
-        return spark_perturb.account(self.session, records, survey)
+        return spark_perturb.quality_of_records(self.session, records, survey)
 
     # -- reports to a tally --------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ from hdr4me.engines.spark_session import (
 from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
 from hdr4me.io import write_reports
 from hdr4me.io.blocks import to_wire
-from hdr4me.io.columns import Account, OnAccount, account_of, from_batch
+from hdr4me.io.columns import DataQuality, OnQuality, data_quality, from_batch
 from hdr4me.io.origin import STANDARD_INPUT, RecordFiles, is_remote
 from hdr4me.io.reading import (
     Part,
@@ -58,9 +58,9 @@ Task = Callable[..., Iterator[pa.RecordBatch]]
 
 # What a task counted, or why the job must stop; the file that it wrote and its number of reports; a report, the last
 # one of a task with the counts of its records.
-ACCOUNT_SCHEMA = "account binary, fault string"
-PART_SCHEMA = f"name string, n_reports long, {ACCOUNT_SCHEMA}"
-REPORT_SCHEMA = f"report binary, {ACCOUNT_SCHEMA}"
+QUALITY_SCHEMA = "data_quality binary, fault string"
+PART_SCHEMA = f"name string, n_reports long, {QUALITY_SCHEMA}"
+REPORT_SCHEMA = f"report binary, {QUALITY_SCHEMA}"
 
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
 
@@ -68,19 +68,19 @@ _FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "js
 # -- on the driver -------------------------------------------------------------------------------------------------
 
 
-def perturb_frame(session: SparkSession, records: Any, survey: Survey, on_account: OnAccount) -> DataFrame:
+def perturb_frame(session: SparkSession, records: Any, survey: Survey, on_quality: OnQuality) -> DataFrame:
     """The reports of records, each drawn once, as a column `report` (see `Spark.perturb`)."""
     source, read = _record_source(session, records, survey)
     rows = source.mapInArrow(lambda rows: report_batches(read(rows), survey), REPORT_SCHEMA)
     durable = session.sparkContext.getCheckpointDir() is not None
     rows = rows.checkpoint() if durable else rows.localCheckpoint()
-    counted = rows.where("account is not null or fault is not null").select("account", "fault")
-    on_account(account_from(counted.collect(), survey))
+    counted = rows.where("data_quality is not null or fault is not null").select("data_quality", "fault")
+    on_quality(quality_from(counted.collect(), survey))
     return rows.select(rows["report"].alias("report", metadata=labels(survey)))
 
 
 def perturb_to(
-    session: SparkSession, records: Any, survey: Survey, target: Path, on_account: OnAccount
+    session: SparkSession, records: Any, survey: Survey, target: Path, on_quality: OnQuality
 ) -> int:
     """Write the reports of records into a new folder, one file for each task; how many (see `Spark.perturb`)."""
     source, read = _record_source(session, records, survey)
@@ -95,10 +95,10 @@ def perturb_to(
         rows = source.mapInArrow(
             lambda rows: write_part(read(rows), survey, folder, partition()), PART_SCHEMA
         ).collect()
-        found = account_from(rows, survey)
+        found = quality_from(rows, survey)
         if not rows:
             raise FormatError("there are no records")
-        on_account(found)
+        on_quality(found)
         final.mkdir()
         # Spark hands over each partition's result once, whatever was repeated: these files and no others exist.
         for row in rows:
@@ -110,11 +110,11 @@ def perturb_to(
     return sum(row["n_reports"] for row in rows)
 
 
-def account(session: SparkSession, records: Any, survey: Survey) -> Account:
+def quality_of_records(session: SparkSession, records: Any, survey: Survey) -> DataQuality:
     """The data-quality report of records, without making a report."""
     source, read = _record_source(session, records, survey)
-    rows = source.mapInArrow(lambda rows: account_batches(read(rows), survey), ACCOUNT_SCHEMA)
-    return account_from(rows.collect(), survey)
+    rows = source.mapInArrow(lambda rows: quality_batches(read(rows), survey), QUALITY_SCHEMA)
+    return quality_from(rows.collect(), survey)
 
 
 def _record_source(session: SparkSession, records: Any, survey: Survey) -> tuple[DataFrame, Work]:
@@ -197,14 +197,14 @@ def record_tasks(files: RecordFiles, parallelism: int) -> list[list[Part]]:
     return tasks
 
 
-def account_from(rows: Iterable[Any], survey: Survey) -> Account:
+def quality_from(rows: Iterable[Any], survey: Survey) -> DataQuality:
     """The sum of the counts in rows with the fields of `ACCOUNT_SCHEMA`; a fault among them is raised."""
-    total = Account.empty(survey)
+    total = DataQuality.empty(survey)
     for row in rows:
         if row["fault"] is not None:
             raise_fault(row["fault"])
-        counts = np.frombuffer(row["account"], "<i8").reshape(total.counts.shape)
-        total += Account(survey.schema, counts.astype(np.int64))
+        counts = np.frombuffer(row["data_quality"], "<i8").reshape(total.counts.shape)
+        total += DataQuality(survey.schema, counts.astype(np.int64))
     return total
 
 
@@ -232,18 +232,18 @@ def _read_parts(parts: Sequence[Part], survey: Survey) -> Iterator[pa.RecordBatc
         yield from read_part(part, survey.schema, batch_rows(survey))
 
 
-def _blocks(batches: Batches, survey: Survey) -> Iterator[tuple[NDArray[np.uint8], Account]]:
+def _blocks(batches: Batches, survey: Survey) -> Iterator[tuple[NDArray[np.uint8], DataQuality]]:
     """Blocks of reports of batches whose columns are the survey's in its order, and what their records were."""
     for batch in bounded(batches, batch_rows(survey)):
         source = from_batch(batch, survey)
-        yield perturb_source(source, survey), account_of(source, survey)
+        yield perturb_source(source, survey), data_quality(source, survey)
 
 
 @_guarded(REPORT_SCHEMA)
 def report_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
     """Reports as a binary column, `report`; see `REPORT_SCHEMA`."""
     waiting: pa.RecordBatch | None = None
-    total = Account.empty(survey)
+    total = DataQuality.empty(survey)
     for block, found in _blocks(batches, survey):
         total += found
         if waiting is not None:
@@ -252,10 +252,10 @@ def report_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]
         buffers: list[Any] = [None, pa.py_buffer(offsets.data), pa.py_buffer(data.data)]
         column: Any = pa.Array.from_buffers(pa.binary(), len(block), buffers)
         nothing: list[Any] = [pa.nulls(len(block), pa.binary()), pa.nulls(len(block), pa.string())]
-        waiting = pa.RecordBatch.from_arrays([column, *nothing], names=["report", "account", "fault"])
+        waiting = pa.RecordBatch.from_arrays([column, *nothing], names=["report", "data_quality", "fault"])
     if waiting is not None:
         counted = pa.array([None] * (waiting.num_rows - 1) + [_bytes(total)], pa.binary())
-        yield waiting.set_column(1, "account", counted)
+        yield waiting.set_column(1, "data_quality", counted)
 
 
 @_guarded(PART_SCHEMA)
@@ -264,7 +264,7 @@ def write_part(batches: Batches, survey: Survey, folder: str, number: int) -> It
     path = Path(folder, f"part-{number:05d}-{secrets.token_hex(8)}.parquet")
     n = 0
     writer = None
-    total = Account.empty(survey)
+    total = DataQuality.empty(survey)
     with ExitStack() as stack:
         for block, found in _blocks(batches, survey):
             total += found
@@ -272,17 +272,17 @@ def write_part(batches: Batches, survey: Survey, folder: str, number: int) -> It
             writer.write(block)
             n += len(block)
     if n:
-        yield rows_of(PART_SCHEMA, {"name": path.name, "n_reports": n, "account": _bytes(total)})
+        yield rows_of(PART_SCHEMA, {"name": path.name, "n_reports": n, "data_quality": _bytes(total)})
 
 
-@_guarded(ACCOUNT_SCHEMA)
-def account_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
+@_guarded(QUALITY_SCHEMA)
+def quality_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
     """The data-quality report of records, without making a report."""
-    total = Account.empty(survey)
+    total = DataQuality.empty(survey)
     for batch in bounded(batches, batch_rows(survey)):
-        total += account_of(from_batch(batch, survey), survey)
-    yield rows_of(ACCOUNT_SCHEMA, {"account": _bytes(total)})
+        total += data_quality(from_batch(batch, survey), survey)
+    yield rows_of(QUALITY_SCHEMA, {"data_quality": _bytes(total)})
 
 
-def _bytes(account: Account) -> bytes:
-    return account.counts.astype("<i8").tobytes()
+def _bytes(quality: DataQuality) -> bytes:
+    return quality.counts.astype("<i8").tobytes()

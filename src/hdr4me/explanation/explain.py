@@ -76,7 +76,7 @@ def explain(survey: Survey, audience: str = "user") -> Explanation:
 
 
 def _asked(survey: Survey) -> list[Block]:
-    m, q = survey.n_sampled, len(survey.questions)
+    m, q = survey.sampled, len(survey.questions)
     only = "that one" if m == 1 else "those"
     drawn = f"Your device draws {m:,} of {q:,} questions at random and answers only {only}."
     if m == q:
@@ -151,7 +151,7 @@ def _leaves(survey: Survey) -> list[Block]:
     record, report = _example_record(survey), example_report(survey)
     shown = dict(list(record.items())[:8])
     more = "" if len(shown) == len(record) else f" (and {len(record) - len(shown):,} more values)"
-    one_stage = survey.lasting_epsilon == survey.epsilon
+    one_stage = survey.memoized_epsilon == survey.epsilon
     fresh = "The same person's next report would look different." if one_stage else ""
     return section(
         "What leaves your device",
@@ -187,11 +187,11 @@ def _learnt(survey: Survey) -> list[Block]:
 
 def _again(survey: Survey) -> list[Block]:
     ten = guess(0.5, whole_loss(survey) ** 10)
-    if survey.lasting_epsilon == survey.epsilon:
+    if survey.memoized_epsilon == survey.epsilon:
         bound, change = "the first one.", "That a value changed, and when, may show."
     else:
-        lasting = 1 / (1 + math.exp(-survey.lasting_epsilon))
-        bound = f"this: a guess of a coin toss becomes {share(lasting)} at most."
+        memoized = 1 / (1 + math.exp(-survey.memoized_epsilon))
+        bound = f"this: a guess of a coin toss becomes {share(memoized)} at most."
         change = "Fresh noise on top hides when a value changed."
     return section(
         "If you are asked again",
@@ -222,8 +222,8 @@ def _identity(survey: Survey) -> list[Block]:
         ["fingerprint (SHA-256 of the canonical document)", survey.fingerprint],
         ["series (the same without the name; the ledger counts by it)", survey.series],
         ["budget of one report, ε", survey.epsilon],
-        ["budget of all permanent answers to an unchanged record", survey.lasting_epsilon],
-        ["questions; answered by each user", f"{len(survey.questions):,}; {survey.n_sampled:,}"],
+        ["budget of all permanent answers to an unchanged record", survey.memoized_epsilon],
+        ["questions; answered by each user", f"{len(survey.questions):,}; {survey.sampled:,}"],
         ["budget of one answer", survey.epsilon_per_answer],
         ["bytes of a report", survey.report_size],
     ]

@@ -11,7 +11,7 @@ from hdr4me.survey import Survey
 def whole_loss(survey: Survey) -> Fraction:
     """The largest factor by which one report changes the odds of two records: the m largest losses multiplied."""
     losses = sorted((question.channel.loss for question in survey.questions), reverse=True)
-    return prod(losses[: survey.n_sampled], start=Fraction(1))
+    return prod(losses[: survey.sampled], start=Fraction(1))
 
 
 def guess(before: Fraction | float, factor: Fraction | float) -> float:

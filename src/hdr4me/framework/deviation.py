@@ -43,7 +43,7 @@ class Deviation(Prediction):
     Examples
     --------
     >>> import hdr4me as hd
-    >>> found = hd.deviation(hd.mechanism("duchi", epsilon=1.0), n_users=10_000, n_dims=4, n_sampled=4)
+    >>> found = hd.deviation(hd.mechanism("duchi", epsilon=1.0), users=10_000, dims=4, sampled=4)
     >>> found.n_coordinates, bool(found.probability_within(0.1) > 0.9)
     (4, True)
     """
@@ -101,9 +101,9 @@ class Deviation(Prediction):
 def deviation(
     mechanism: Any,
     *,
-    n_users: int,
-    n_dims: int = 1,
-    n_sampled: int = 1,
+    users: int,
+    dims: int = 1,
+    sampled: int = 1,
     values: Any = None,
     probabilities: Any = None,
     prior: Any = None,
@@ -113,7 +113,7 @@ def deviation(
     calibrated: bool = False,
     epsilon: float | None = None,
 ) -> Deviation:
-    """The law of θ̂ − θ̄ when n users each report n_sampled of n_dims dimensions (Lemmas 2 and 3, Theorem 1).
+    """The law of θ̂ − θ̄ when n users each report sampled of dims dimensions (Lemmas 2 and 3, Theorem 1).
 
     With μ_i = E[t*|t_i], V̄ the mean of Var(t*|t_i), S² the variance of μ_i over users and r ~ Bin(n, m/d):
 
@@ -126,7 +126,7 @@ def deviation(
         A mechanism under the budget of ONE value, a name together with the total `epsilon` (split evenly over the
         sampled dimensions), or a sequence with one mechanism per dimension. Anything with mean, variance and
         abs_third_moment is a mechanism; for a category's table the coordinates are frequencies.
-    n_users, n_dims, n_sampled
+    users, dims, sampled
         n, d and m.
     values, probabilities
         Whose values: 1-D the same in each dimension, 2-D or a sequence one row per dimension (and one column per
@@ -150,18 +150,18 @@ def deviation(
     --------
     >>> from hdr4me.mechanisms import mechanism
     >>> tenths = [k / 10 for k in range(1, 11)]
-    >>> dev = deviation(mechanism("piecewise", epsilon=0.001), n_users=10_000, n_dims=100, n_sampled=100,
+    >>> dev = deviation(mechanism("piecewise", epsilon=0.001), users=10_000, dims=100, sampled=100,
     ...                 values=tenths, variance="paper")
     >>> print(f"{dev.variance:.9f} {dev.probability_within(0.05):.8f}")
     533.210352970 0.00172767
     >>> print(f"{dev.joint_probability_within(0.05):.3e}")  # all 100 dimensions at once
     5.572e-277
     """
-    for name, value in (("n_users", n_users), ("n_dims", n_dims), ("n_sampled", n_sampled)):
+    for name, value in (("users", users), ("dims", dims), ("sampled", sampled)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
             raise InvalidInput.of(name, value, "a positive integer")
-    if n_sampled > n_dims:
-        raise InvalidInput.of("n_sampled", n_sampled, f"at most the number of dimensions, {n_dims}")
+    if sampled > dims:
+        raise InvalidInput.of("sampled", sampled, f"at most the number of dimensions, {dims}")
     if variance not in ("exact", "paper"):
         raise InvalidInput.of("variance", variance, "'exact' or 'paper'")
     if isinstance(values, str):
@@ -169,48 +169,48 @@ def deviation(
     if isinstance(mechanism, str):
         if epsilon is None:
             raise InvalidInput("epsilon is missing: a mechanism given by name needs the total budget")
-        mechanism = named_mechanism(mechanism, epsilon=epsilon / n_sampled)
-    shares = np.atleast_1d(np.asarray(n_sampled / n_dims if inclusion is None else inclusion, np.float64))
-    if shares.shape not in ((1,), (n_dims,)) or not np.all((shares > 0) & (shares <= 1)):
-        raise InvalidInput.of("inclusion", inclusion, f"one probability in (0, 1], or {n_dims} of them")
+        mechanism = named_mechanism(mechanism, epsilon=epsilon / sampled)
+    shares = np.atleast_1d(np.asarray(sampled / dims if inclusion is None else inclusion, np.float64))
+    if shares.shape not in ((1,), (dims,)) or not np.all((shares > 0) & (shares <= 1)):
+        raise InvalidInput.of("inclusion", inclusion, f"one probability in (0, 1], or {dims} of them")
     shares = shares[:1] if np.all(shares == shares[0]) else shares
     several = isinstance(mechanism, Sequence) or shares.size > 1
-    mechanisms = mechanism if isinstance(mechanism, Sequence) else [mechanism] * n_dims
-    if len(mechanisms) != n_dims:
-        raise InvalidInput(f"{len(mechanisms)} mechanisms are not allowed for n_dims = {n_dims}: one each")
+    mechanisms = mechanism if isinstance(mechanism, Sequence) else [mechanism] * dims
+    if len(mechanisms) != dims:
+        raise InvalidInput(f"{len(mechanisms)} mechanisms are not allowed for dims = {dims}: one each")
     rows = [(mechanism, values, probabilities, prior, float(shares[0]))]
     if several:
-        each = np.broadcast_to(shares, n_dims).tolist()
+        each = np.broadcast_to(shares, dims).tolist()
         rows = [
-            (mechanisms[j], *(_row(given, j, n_dims) for given in (values, probabilities, prior)), each[j])
-            for j in range(n_dims)
+            (mechanisms[j], *(_row(given, j, dims) for given in (values, probabilities, prior)), each[j])
+            for j in range(dims)
         ]
-    parts = [_dimension(*row, n_users, variance, calibrated=calibrated) for row in rows]
+    parts = [_dimension(*row, users, variance, calibrated=calibrated) for row in rows]
     biases, variances, bounds, spreads = (np.concatenate(column) for column in zip(*parts, strict=True))
     repeat = 1
     if not several:
         if isinstance(mechanism, Channel) and biases.size > 1:
-            biases, variances, bounds, spreads = np.tile((biases, variances, bounds, spreads), n_dims)
+            biases, variances, bounds, spreads = np.tile((biases, variances, bounds, spreads), dims)
         elif biases.size == 1:
-            repeat = n_dims * (mechanism.response.n_coordinates() if isinstance(mechanism, Channel) else 1)
-        elif biases.size != n_dims:
+            repeat = dims * (mechanism.response.n_coordinates() if isinstance(mechanism, Channel) else 1)
+        elif biases.size != dims:
             raise InvalidInput(
-                f"values with {biases.size} rows are not allowed for n_dims = {n_dims}: 1 or one each"
+                f"values with {biases.size} rows are not allowed for dims = {dims}: 1 or one each"
             )
     counts = np.full(biases.size, repeat, dtype=np.int64)
-    made = Deviation(biases, variances, counts, n_users * float(shares.mean()), bounds, variance)
+    made = Deviation(biases, variances, counts, users * float(shares.mean()), bounds, variance)
     if variance == "paper":
         return made
     if isinstance(mechanism, Channel) and not several:
-        known = norm.frequency_spectrum(mechanism, probabilities, n_users, float(shares[0]), n_dims)
+        known = norm.frequency_spectrum(mechanism, probabilities, users, float(shares[0]), dims)
     else:
-        fraction = norm.shared_draw(n_users, n_dims, n_sampled, even=inclusion is None)
-        correlations = norm.values_correlation(correlation, values, probabilities, n_dims)
+        fraction = norm.shared_draw(users, dims, sampled, even=inclusion is None)
+        correlations = norm.values_correlation(correlation, values, probabilities, dims)
         known = norm.means_spectrum(biases, variances, spreads, counts, fraction, correlations)
     return replace(made, spectrum=known)
 
 
-def _row(given: Any, j: int, n_dims: int) -> Any:
+def _row(given: Any, j: int, dims: int) -> Any:
     """Dimension j's share of an argument that may hold one entry per dimension (nested), or one for all."""
 
     def whole(x: Any) -> bool:
@@ -220,8 +220,8 @@ def _row(given: Any, j: int, n_dims: int) -> Any:
         return given
     if not any(whole(x) or isinstance(x, (Sequence, np.ndarray)) for x in given):
         return given
-    if len(given) != n_dims:
-        raise InvalidInput(f"{len(given)} entries are not allowed for n_dims = {n_dims}: one per dimension")
+    if len(given) != dims:
+        raise InvalidInput(f"{len(given)} entries are not allowed for dims = {dims}: one per dimension")
     return given[j]
 
 
@@ -231,7 +231,7 @@ def _dimension(
     probabilities: ArrayLike | None,
     prior: Any,
     share: float,
-    n_users: int,
+    users: int,
     variance: Variance,
     *,
     calibrated: bool,
@@ -244,7 +244,7 @@ def _dimension(
     """
     law = calibrate(as_law(mechanism)) if calibrated else as_law(mechanism)
     exact = variance == "exact"
-    inverse = mean_inverse_count(n_users, share) if exact else 1.0 / (n_users * share)
+    inverse = mean_inverse_count(users, share) if exact else 1.0 / (users * share)
     if prior is not None:
         if values is not None or probabilities is not None:
             raise InvalidInput("prior together with values or probabilities is not allowed: give one")
@@ -252,7 +252,7 @@ def _dimension(
     elif values is not None:
         population = from_values(values, probabilities)
     elif probabilities is None:
-        population = worst_case(law, inverse, n_users, sampling=exact)
+        population = worst_case(law, inverse, users, sampling=exact)
     elif getattr(law, "points", None) is None:
         raise InvalidInput("probabilities without values are not allowed for a numeric mechanism")
     else:
@@ -263,9 +263,9 @@ def _dimension(
     noise = population.expect(np.asarray(law.variance(t), dtype=np.float64))
     third = population.expect(np.asarray(law.abs_third_moment(t), dtype=np.float64))
     spread = population.expect(away**2)
-    κ = float(sampling_factor(n_users, inverse)) if exact else 0.0
-    if exact and population.finite and n_users > 1:
-        spread = spread * (n_users / (n_users - 1))
+    κ = float(sampling_factor(users, inverse)) if exact else 0.0
+    if exact and population.finite and users > 1:
+        spread = spread * (users / (users - 1))
     if κ:
         third = (np.cbrt(third) + np.sqrt(κ) * np.cbrt(population.expect(np.abs(away) ** 3))) ** 3
     one = noise + κ * spread

@@ -15,17 +15,17 @@ Floats = NDArray[np.float64]
 
 _EXPAND_FROM = 1e4
 # Standard errors above 0 that the share of users with a value needs before their mean is estimated.
-SURELY = 3.0
+SIGNIFICANT = 3.0
 
 
 @lru_cache(maxsize=65536)
-def mean_inverse_count(n_users: int, share: float) -> float:
-    """E[1/r | r ≥ 1] for r ~ Binomial(n_users, share).
+def mean_inverse_count(users: int, share: float) -> float:
+    """E[1/r | r ≥ 1] for r ~ Binomial(users, share).
 
     Below np = 10⁴ the binomial sum over ±(12 sd + 60) about the mean (which leaves out less than 1e-15); above, the
     expansion of 1/r to the sixth central moment, with a relative remainder of about 105/(np)⁴ ≤ 1.1e-14.
     """
-    n, p, q = float(n_users), share, 1.0 - share
+    n, p, q = float(users), share, 1.0 - share
     μ = n * p
     if q <= 0.0:
         return 1.0 / n
@@ -47,18 +47,18 @@ def mean_inverse_count(n_users: int, share: float) -> float:
     return float(np.sum(mass / k) / np.sum(mass))
 
 
-def sampling_factor(n_users: float, inverse_count: ArrayLike) -> Floats:
+def sampling_factor(users: float, inverse_count: ArrayLike) -> Floats:
     """κ = 1 − 1/(n E[1/r]): how much of the values' own spread the draw of users adds; 0 when all of them report."""
-    return np.maximum(1.0 - 1.0 / (n_users * np.asarray(inverse_count, dtype=np.float64)), 0.0)
+    return np.maximum(1.0 - 1.0 / (users * np.asarray(inverse_count, dtype=np.float64)), 0.0)
 
 
-def sampled_variance(noise: ArrayLike, spread: ArrayLike, n_users: float, inverse_count: ArrayLike) -> Floats:
+def sampled_variance(noise: ArrayLike, spread: ArrayLike, users: float, inverse_count: ArrayLike) -> Floats:
     """Var θ̂_j = E[1/r]·(V̄ + κ·S²), the same as E[1/r]·(V̄ + S²) − S²/n.
 
     V̄ is the mean variance of a report given its user's value, S² the variance over users of a report's mean.
     """
     inverse = np.asarray(inverse_count, dtype=np.float64)
-    return np.asarray(inverse * (np.asarray(noise) + sampling_factor(n_users, inverse) * np.asarray(spread)))
+    return np.asarray(inverse * (np.asarray(noise) + sampling_factor(users, inverse) * np.asarray(spread)))
 
 
 def widening(share_error: ArrayLike, present: float, n_means: int) -> Floats:
@@ -69,4 +69,4 @@ def widening(share_error: ArrayLike, present: float, n_means: int) -> Floats:
     Infinite where the share is not `SURELY` above 0: then no mean is estimated.
     """
     δ = np.asarray(share_error, np.float64) / present
-    return np.where(SURELY * δ < 1, 1.0 + δ**2 * np.log(2 * n_means / 0.05), np.inf)
+    return np.where(SIGNIFICANT * δ < 1, 1.0 + δ**2 * np.log(2 * n_means / 0.05), np.inf)

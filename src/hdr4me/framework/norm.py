@@ -174,18 +174,18 @@ class SquaredNorm:
         return min(max(float(ndtr(w)) + density * (1 / w - 1 / u), 0.0), 1.0)
 
 
-def shared_draw(n_users: float, n_dims: int, n_sampled: int, *, even: bool = True) -> float:
+def shared_draw(users: float, dims: int, sampled: int, *, even: bool = True) -> float:
     """−(d−m)/(nm(d−1)), what a covariance of the values is multiplied by; 0 when all dimensions are reported.
 
     For more than one dimension drawn unevenly the factor is not known, and the errors count as independent.
     """
-    if n_dims == n_sampled or not (even or n_sampled == 1):
+    if dims == sampled or not (even or sampled == 1):
         return 0.0
-    return -(n_dims - n_sampled) / (n_users * n_sampled * (n_dims - 1))
+    return -(dims - sampled) / (users * sampled * (dims - 1))
 
 
 def frequency_covariance(
-    mechanism: Channel, frequencies: Floats, n_users: float, inverse_count: float
+    mechanism: Channel, frequencies: Floats, users: float, inverse_count: float
 ) -> Floats:
     """The covariance matrix of the frequency estimates of one dimension.
 
@@ -193,7 +193,7 @@ def frequency_covariance(
     [diag(Σ f_c P_c) − Σ f_c P_c P_cᵀ]/(p−q)². The draw of users adds κ(diag f − f fᵀ).
     """
     f = np.asarray(frequencies, dtype=np.float64)
-    κ = float(sampling_factor(n_users, inverse_count)) * n_users / max(n_users - 1, 1)
+    κ = float(sampling_factor(users, inverse_count)) * users / max(users - 1, 1)
     spread = κ * (np.diag(f) - np.outer(f, f))
     if mechanism.per_report > 1:  # entries are randomized independently, or nearly so
         absent, present = EntryLaw.of(mechanism).variances
@@ -205,28 +205,28 @@ def frequency_covariance(
 
 
 def frequency_spectrum(
-    mechanism: Any, frequencies: Any, n_users: int, share: float, copies: int
+    mechanism: Any, frequencies: Any, users: int, share: float, copies: int
 ) -> SquaredNorm | None:
     """The spectrum of `copies` dimensions with these frequencies; None where they are not known or too many."""
     if frequencies is None or np.ndim(frequencies) != 1 or not 1 < len(frequencies) <= _MAX_COORDINATES:
         return None
     f = np.asarray(frequencies, dtype=np.float64)
-    covariance = frequency_covariance(mechanism, f, n_users, mean_inverse_count(n_users, share))
+    covariance = frequency_covariance(mechanism, f, users, mean_inverse_count(users, share))
     return _decomposed(np.zeros(f.size), covariance, copies)
 
 
-def values_correlation(given: Any, values: Any, probabilities: Any, n_dims: int) -> Floats | float:
+def values_correlation(given: Any, values: Any, probabilities: Any, dims: int) -> Floats | float:
     """The values' correlation between dimensions: given, found from one row per dimension, or none."""
     if given is not None:
         r = np.asarray(given, dtype=np.float64)
-        if r.shape not in ((), (n_dims, n_dims)) or not np.all(np.abs(r) <= 1):
+        if r.shape not in ((), (dims, dims)) or not np.all(np.abs(r) <= 1):
             raise InvalidInput.of(
-                "correlation", given, f"a number from -1 to 1, or a matrix of {n_dims} rows and columns"
+                "correlation", given, f"a number from -1 to 1, or a matrix of {dims} rows and columns"
             )
         return float(r) if r.ndim == 0 else r
     rows = _matrix(values)
     shares = None if probabilities is None else _matrix(probabilities)
-    if rows is None or len(rows) != n_dims or not 1 < n_dims <= _MAX_COORDINATES or rows.shape[1] < 2:
+    if rows is None or len(rows) != dims or not 1 < dims <= _MAX_COORDINATES or rows.shape[1] < 2:
         return 0.0
     if shares is not None and len(shares) > 1:
         return 0.0  # each dimension has its own shares: which values belong to one user is not known

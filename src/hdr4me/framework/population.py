@@ -85,14 +85,14 @@ def from_prior(prior: Any, law: Law) -> Population:
     return Population(known.values, known.shares, finite=False)
 
 
-def worst_case(law: Law, inverse_count: float, n_users: float, *, sampling: bool) -> Population:
+def worst_case(law: Law, inverse_count: float, users: float, *, sampling: bool) -> Population:
     """The population of largest mean squared error: at most two distinct values.
 
     The error A·E[V] + (A − 1/n)·Var(μ) + (E δ)² (A = E[1/r]) is linear in the population for a given mean value, so an
     extreme population has two values. All pairs of a grid are tried, each with its best share (a quadratic).
     Without `sampling` (the paper's variance) the middle term is absent.
     """
-    κ = max(inverse_count - 1.0 / n_users, 0.0) if sampling else 0.0
+    κ = max(inverse_count - 1.0 / users, 0.0) if sampling else 0.0
     grid = _grid(law, κ / inverse_count)
     μ = np.asarray(law.mean(grid), dtype=np.float64)
     δ = bias_of(law, grid)

@@ -69,9 +69,9 @@ class Prediction:
         return int(self.counts.sum())
 
     @property
-    def few(self) -> bool:
+    def small_sample(self) -> bool:
         """Whether there are so few reports that the normal law is not relied on."""
-        return self.reports is not None and self.reports.few
+        return self.reports is not None and self.reports.small_sample
 
     @property
     def bias(self) -> Floats:
@@ -129,7 +129,7 @@ class Prediction:
         σ, k = np.sqrt(self.variances), self.counts
         if not np.isfinite(σ).all():
             return math.inf
-        if self.reports is not None and self.few:
+        if self.reports is not None and self.small_sample:
             v = self.variances / self.reports.mean_inverse
             v, k = (v, k) if jointly else (v.max(keepdims=True), np.ones(1, np.int64))
             return tolerance_within(v, k, self.reports, probability, self.largest)
@@ -139,7 +139,7 @@ class Prediction:
 
     def _log_within(self, δ: Floats, σ: Floats, ξ: Floats) -> Floats:
         """Nothing is kept by a row whose variance is infinite, whatever the tolerance."""
-        if self.reports is None or not self.few:
+        if self.reports is None or not self.small_sample:
             found = log_probability_within(δ, σ, ξ)
         else:
             single = σ**2 / self.reports.mean_inverse
@@ -178,12 +178,12 @@ def one_report(moments: Moments, shares: Floats, *, share: bool = False) -> tupl
 
 
 def survey_prediction(
-    survey: Any, populations: Sequence[Population], n_users: int, *, share: bool = False
+    survey: Any, populations: Sequence[Population], users: int, *, share: bool = False
 ) -> Prediction:
     """The errors of the rows of an answer, dimension by dimension, by the moments of a survey's own channels."""
     found: dict[int, list[float]] = {}
     for q, question in enumerate(survey.questions):
-        inverse = 1.0 / (n_users * float(survey.inclusion(q)))
+        inverse = 1.0 / (users * float(survey.inclusion(q)))
         for place, j in enumerate(question.dimensions):
             own, gaps = populations[j], survey.schema.dimensions[j].has_gaps
             response, others = question.channel.response, None
@@ -196,6 +196,6 @@ def survey_prediction(
                 moments = marginal.optional_moments(values) if gaps else marginal.moments(values, others)
                 shares = own.shares if own.shares.ndim == 1 else own.shares[coordinate]
                 noise, spread = one_report(moments, shares, share=share)
-                found[j].append(float(sampled_variance(noise, spread, n_users, inverse)))
+                found[j].append(float(sampled_variance(noise, spread, users, inverse)))
     variances = np.concatenate([found[j] for j in range(len(populations))])
     return Prediction(np.zeros_like(variances), variances, np.ones(variances.size, np.int64))

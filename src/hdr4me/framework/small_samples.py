@@ -34,25 +34,25 @@ _ROWS = 1024
 
 @dataclass(frozen=True)
 class Counts:
-    """How many reports a dimension receives: Binomial(n_users, share)."""
+    """How many reports a dimension receives: Binomial(users, share)."""
 
-    n_users: int
+    users: int
     share: float
 
     @property
-    def few(self) -> bool:
+    def small_sample(self) -> bool:
         """Is the mean number so small that the normal law is not relied on?"""
-        return self.n_users * self.share < FEW_REPORTS
+        return self.users * self.share < FEW_REPORTS
 
     @cached_property
     def law(self) -> tuple[Floats, Floats]:
         """The numbers r ≥ 1 that occur, and their probabilities; what is missing from one is r = 0."""
         if self.share >= 1:
-            return np.array([float(self.n_users)]), np.ones(1)
-        low = float(binom.ppf(1e-12, self.n_users, self.share))
-        high = float(binom.isf(1e-12, self.n_users, self.share))
+            return np.array([float(self.users)]), np.ones(1)
+        low = float(binom.ppf(1e-12, self.users, self.share))
+        high = float(binom.isf(1e-12, self.users, self.share))
         r = np.arange(max(1.0, low), high + 1)
-        return r, np.asarray(binom.pmf(r, self.n_users, self.share))
+        return r, np.asarray(binom.pmf(r, self.users, self.share))
 
     @cached_property
     def mean_inverse(self) -> float:
@@ -191,9 +191,9 @@ def skew_size(probabilities: Floats, decode: Floats) -> float:
     """
     if decode.size == 2:
         return float(abs(decode[1] - decode[0]))
-    few = np.unique(np.linspace(0, len(probabilities) - 1, _VALUES).astype(int))
+    small_sample = np.unique(np.linspace(0, len(probabilities) - 1, _VALUES).astype(int))
     power = (decode - decode.mean()) ** np.arange(1, 4)[:, None]
-    raw = probabilities[few] @ power.T  # the moments of a mixture are mixtures of the moments
+    raw = probabilities[small_sample] @ power.T  # the moments of a mixture are mixtures of the moments
     share = np.array([0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5])[:, None, None, None]
     first, second, third = np.moveaxis((1 - share) * raw[:, None] + share * raw[None], -1, 0)
     variance = np.maximum(second - first**2, 1e-300)

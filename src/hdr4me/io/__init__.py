@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from hdr4me.io.report import OnRejected, Quarantine, Reason, Rejected, Report, refuse
 
 if TYPE_CHECKING:
-    from hdr4me.io.columns import Account, RecordsWarning, account_of, judge
+    from hdr4me.io.columns import DataQuality, RecordsWarning, data_quality, judge
     from hdr4me.io.files import ReportWriter, read_reports, write_reports
     from hdr4me.io.infer import infer_schema
     from hdr4me.io.origin import RecordFiles
     from hdr4me.io.reading import count_records, record_batches
 
 _HOMES = {
-    "columns": ("Account", "RecordsWarning", "account_of", "judge"),
+    "columns": ("DataQuality", "RecordsWarning", "data_quality", "judge"),
     "files": ("ReportWriter", "read_reports", "write_reports"),
     "infer": ("infer_schema",),
     "origin": ("RecordFiles",),
@@ -27,7 +27,7 @@ _HOMES = {
 }
 
 __all__ = [
-    "Account",
+    "DataQuality",
     "OnRejected",
     "Quarantine",
     "Reason",
@@ -36,8 +36,8 @@ __all__ = [
     "Rejected",
     "Report",
     "ReportWriter",
-    "account_of",
     "count_records",
+    "data_quality",
     "infer_schema",
     "judge",
     "read_reports",

@@ -44,7 +44,7 @@ def to_wire(rows: Bytes, survey: Survey) -> tuple[Bytes, NDArray[np.int32]]:
     if survey.fixed_size:
         return rows.reshape(-1), np.arange(0, rows.size + 1, survey.report_size, dtype=np.int32)
     sizes = _sizes(survey)
-    slots = rows.reshape(len(rows), survey.n_sampled, survey.slot_size)
+    slots = rows.reshape(len(rows), survey.sampled, survey.slot_size)
     asked = questions_of(slots)
     if asked.size and asked.max() >= len(sizes):
         raise InvalidInput(f"a report to question {asked.max()}: the survey has {len(sizes)} questions")
@@ -62,9 +62,9 @@ def from_wire(data: Bytes, offsets: NDArray[np.int64], survey: Survey) -> tuple[
     sizes = _sizes(survey)
     n = len(offsets) - 1
     at, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
-    rows = np.zeros((n, survey.n_sampled, survey.slot_size), np.uint8)
+    rows = np.zeros((n, survey.sampled, survey.slot_size), np.uint8)
     good = np.ones(n, bool)
-    for slot in range(survey.n_sampled):
+    for slot in range(survey.sampled):
         good &= at + 2 <= ends
         asked = np.full(n, _NOBODY)
         places = np.flatnonzero(good)

@@ -50,8 +50,8 @@ def _sizes(survey: Survey) -> list[int]:
     """How many inputs each dimension's channel has for it."""
     sizes = [0] * len(survey.schema)
     for question in survey.questions:
-        for j, take in zip(question.dimensions, question.channel.takes, strict=True):
-            sizes[j] = take.size
+        for j, input_ in zip(question.dimensions, question.channel.inputs, strict=True):
+            sizes[j] = input_.size
     return sizes
 
 
@@ -61,15 +61,15 @@ def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
         values = np.ma.filled(values.astype(np.float64), np.nan)
     if values.dtype.kind not in "buif":
         raise InvalidInput(f"records of type {values.dtype}: expected real numbers")
-    reads = {dimension.reads for dimension in survey.schema}
-    if "selection" in reads:
+    kinds = {dimension.input_kind for dimension in survey.schema}
+    if "selection" in kinds:
         raise InvalidInput(
             "a matrix cannot hold several choices at once: give a table with a column of lists"
         )
-    if "vector" in reads and len(survey.schema) > 1:
+    if "vector" in kinds and len(survey.schema) > 1:
         raise InvalidInput("a matrix holds vectors or numbers, not both: give a table with a column of lists")
     width = len(survey.schema.columns)
-    if "vector" in reads:
+    if "vector" in kinds:
         width = getattr(survey.schema.dimensions[0], "length", 1)
     if values.ndim != 2 or values.shape[1] != width:
         raise InvalidInput(f"records of shape {values.shape}: expected (n, {width})")
@@ -83,7 +83,7 @@ def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
 
     values = check_matrix(values, survey)
     first = survey.schema.dimensions[0]
-    if first.reads == "vector":
+    if first.input_kind == "vector":
         flat = pa.array(np.ascontiguousarray(values, np.float64).ravel())
         lists = pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
         return from_batch(pa.RecordBatch.from_arrays([lists], [first.name]), survey)
@@ -163,8 +163,8 @@ class RecordsWarning(UserWarning):
 
 
 @dataclass(frozen=True, eq=False)
-class Account:
-    """Counts [d, 5] of values read, missing, unknown, below and above the range; accounts of parts add up.
+class DataQuality:
+    """Counts [d, 5] of values read, missing, unknown, below and above the range; reports of parts add up.
 
     Of several choices, `unknown` are values that name no category, `low` those that name something unknown beside a
     category, and `high` those with more choices than are allowed.
@@ -174,12 +174,12 @@ class Account:
     counts: NDArray[np.int64]
 
     @classmethod
-    def empty(cls, survey: Survey) -> Account:
-        """The account of no records."""
+    def empty(cls, survey: Survey) -> DataQuality:
+        """The data-quality report of no records."""
         return cls(survey.schema, np.zeros((len(survey.schema), len(FIELDS)), np.int64))
 
-    def __add__(self, other: Account) -> Account:
-        return Account(self.schema, self.counts + other.counts)
+    def __add__(self, other: DataQuality) -> DataQuality:
+        return DataQuality(self.schema, self.counts + other.counts)
 
     @property
     def n_records(self) -> int:
@@ -212,16 +212,16 @@ class Account:
         ]
 
 
-# Takes the account when all records are read and before the reports appear; what it raises stops them.
-OnAccount = Callable[[Account], None]
+# Called with the data-quality report after the last record and before the reports appear; an error stops them.
+OnQuality = Callable[[DataQuality], None]
 
 
-def judge(account: Account, *, allow_unusable: bool = False) -> None:
+def judge(quality: DataQuality, *, allow_unusable: bool = False) -> None:
     """Warn of shares above one in a hundred; refuse a column in which no value is usable, unless that is allowed."""
-    unusable = account.unusable()
+    unusable = quality.unusable()
     if unusable and not allow_unusable:
         raise refusal(unusable)
-    for sentence in account.notes():
+    for sentence in quality.notes():
         warnings.warn(sentence, RecordsWarning, stacklevel=3)
 
 
@@ -233,15 +233,15 @@ def refusal(unusable: Sequence[str], remedy: str = "allow it (--allow-unusable)"
     )
 
 
-def account_of(source: Source, survey: Survey) -> Account:
-    """The account of the records that a kernel is about to read."""
+def data_quality(source: Source, survey: Survey) -> DataQuality:
+    """The data-quality report of the records that a kernel is about to read."""
     counts = np.zeros((len(survey.schema), len(FIELDS)), np.int64)
     counts[:, 0] = source.n
     if source.n and len(source.cleaned) < len(survey.schema):
         _count_matrix(source.owners[0], survey.schema, counts)
     for j, column in source.cleaned.items():
         counts[j, 1:] = column.counts()
-    return Account(survey.schema, counts)
+    return DataQuality(survey.schema, counts)
 
 
 def _count_matrix(values: NDArray[Any], schema: Schema, counts: NDArray[np.int64]) -> None:

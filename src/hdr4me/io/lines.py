@@ -36,7 +36,7 @@ def longest_line(survey: Survey) -> int:
     A factor of two allows for white space. Longer lines are rejected without being held in memory.
     """
     widest = max(sum(1 + len(str(field.bound)) for field in channel.fields) for channel in survey.channels)
-    return 2 * (256 + survey.n_sampled * (10 + widest))
+    return 2 * (256 + survey.sampled * (10 + widest))
 
 
 def understand(line: bytes, survey: Survey) -> Report | Reason | None:
@@ -184,7 +184,7 @@ def _parsed(
         size = int(np.count_nonzero(data == ord("\n"))) if most is None else most
         places, good = np.empty((size, 2), np.int32), np.empty(size, bool)
         rows = np.zeros((size, survey.report_size), np.uint8)
-        n = parse_lines(data, prefix, survey.n_sampled, survey.slot_size, *shape, places, rows, good)
+        n = parse_lines(data, prefix, survey.sampled, survey.slot_size, *shape, places, rows, good)
         if n >= 0:
             break
     places, good, rows = places[:n], good[:n], rows[:n]
@@ -229,7 +229,7 @@ def _lines(file: IO[bytes], most: int) -> Iterator[bytes]:
 def write_lines(file: IO[bytes], block: Bytes, survey: Survey) -> None:
     """Append one line for each row of a block of reports."""
     shape = _shape(survey)
-    slots = block.reshape(len(block), survey.n_sampled, survey.slot_size)
+    slots = block.reshape(len(block), survey.sampled, survey.slot_size)
     known = (questions_of(slots) < len(survey.questions)).all()  # what is wrong otherwise is said by `unpack`
     if shape is None or not known:
         reports = (Report(survey.fingerprint, unpack(row.tobytes(), survey)) for row in block)
@@ -240,7 +240,7 @@ def write_lines(file: IO[bytes], block: Bytes, survey: Survey) -> None:
     for start in range(0, len(block), rows):
         part = np.ascontiguousarray(block[start : start + rows])
         out = np.empty(len(part) * longest, np.uint8)
-        size = format_lines(part, prefix, survey.n_sampled, survey.slot_size, *shape[:2], out)
+        size = format_lines(part, prefix, survey.sampled, survey.slot_size, *shape[:2], out)
         file.write(out[:size].data)
 
 

@@ -97,7 +97,7 @@ def fault(answers: Any, survey: Survey) -> Reason | None:
         return Reason.MALFORMED
     if not all(type(number) is int for answer in answers for number in answer):
         return Reason.MALFORMED
-    if len(answers) != survey.n_sampled:
+    if len(answers) != survey.sampled:
         return Reason.SIZE
     previous = -1
     for answer in answers:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from hdr4me.channels import Channel, Entries, HeavySet
+from hdr4me.channels import Channel, KSubset, UnaryEncoding
 from hdr4me.channels.channel import MAX_FIELDS, Field
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.oracles import best_space, oracle, projective, space_oracle, subset_size
 from hdr4me.channels.projective import MAX_POINTS, n_points
 from hdr4me.channels.proof import BITS, ONE, check_epsilon, exp_lower
@@ -21,32 +21,32 @@ LONG = (
 NEARLY = 1.2  # how many times the least error a shorter report may have
 
 
-def categorical_choice(epsilon: float, n_categories: int) -> str:
+def categorical_choice(epsilon: float, category_count: int) -> str:
     """The oracle that a survey uses: least error, unless its reports are long and shorter ones nearly as good.
 
     No oracle has a smaller expected error than subset selection, which is GRR where sets of one are best. If its
     reports exceed `LONG` bytes, a projective report, which is one number, is used if its error is at most `NEARLY`
     times as large.
     """
-    return _choice(float(epsilon), n_categories)[0]
+    return _choice(float(epsilon), category_count)[0]
 
 
-def categorical_reason(epsilon: float, n_categories: int) -> str:
+def categorical_reason(epsilon: float, category_count: int) -> str:
     """Why `categorical_choice` chooses what it chooses."""
-    return _choice(float(epsilon), n_categories)[1]
+    return _choice(float(epsilon), category_count)[1]
 
 
 @lru_cache(maxsize=256)
-def _choice(epsilon: float, n_categories: int) -> tuple[str, str]:
+def _choice(epsilon: float, category_count: int) -> tuple[str, str]:
     check_epsilon(epsilon)
-    size = subset_size(epsilon, n_categories)
+    size = subset_size(epsilon, category_count)
     if size == 1:
         return "grr", "least expected error: sets of one category are best here"
-    sent = size * Field(n_categories).size
+    sent = size * Field(category_count).size
     if sent > LONG:
-        space = best_space(epsilon, n_categories)
-        ratio = space_oracle(epsilon, n_categories, *space).total
-        ratio /= oracle("subset", epsilon, n_categories).total
+        space = best_space(epsilon, category_count)
+        ratio = space_oracle(epsilon, category_count, *space).total
+        ratio /= oracle("subset", epsilon, category_count).total
         if ratio <= NEARLY:
             return "projective", (
                 f"one number of {Field(n_points(*space)).size} bytes to send and count, not subset selection's "
@@ -55,63 +55,63 @@ def _choice(epsilon: float, n_categories: int) -> tuple[str, str]:
     return "subset", f"least expected error, with sets of {size:,} categories in {sent:,} bytes"
 
 
-def categorical_channel(name: str, epsilon: float, n_categories: int, base: str = "optimal") -> Channel:
+def categorical_channel(name: str, epsilon: float, category_count: int, base: str = "optimal") -> Channel:
     """The channel called `name` for a dimension with this many categories."""
     if name == "histogram":
-        return histogram(epsilon, n_categories, base)
+        return histogram(epsilon, category_count, base)
     own = {"grr": response, "subset": subset_selection, "projective": projective, "oue": oue}
-    return own[name](epsilon, n_categories)
+    return own[name](epsilon, category_count)
 
 
 @lru_cache(maxsize=4096)
-def categorical_fits(name: str, epsilon: float, n_categories: int) -> bool:
+def categorical_fits(name: str, epsilon: float, category_count: int) -> bool:
     """Whether there is a channel called `name` for this many categories: each kind has limits of its own."""
     if name == "auto":
-        name = categorical_choice(epsilon, n_categories)
+        name = categorical_choice(epsilon, category_count)
     if name in ("oue", "histogram"):
-        return n_categories <= MAX_FIELDS
+        return category_count <= MAX_FIELDS
     if name == "projective":
-        return n_categories <= MAX_POINTS // 2
-    size = subset_size(epsilon, n_categories) if name == "subset" else 1
+        return category_count <= MAX_POINTS // 2
+    size = subset_size(epsilon, category_count) if name == "subset" else 1
     if size > 1:
         return size <= MAX_FIELDS
     try:
-        return response(epsilon, n_categories).epsilon == epsilon
+        return response(epsilon, category_count).epsilon == epsilon
     except InvalidInput:
         return False
 
 
-def subset_selection(epsilon: float, n_categories: int) -> HeavySet:
+def subset_selection(epsilon: float, category_count: int) -> KSubset:
     """Subset selection with sets of the best size (Ye and Barg 2018); sets of one are GRR."""
     check_epsilon(epsilon)
-    size = subset_size(epsilon, n_categories)
+    size = subset_size(epsilon, category_count)
     if size == 1:
-        return response(epsilon, n_categories)
+        return response(epsilon, category_count)
     if size > MAX_FIELDS:
         raise InvalidInput(
-            f"subset selection over {n_categories:,} categories at epsilon = {epsilon:g} would send {size:,} of them "
+            f"subset selection over {category_count:,} categories at epsilon = {epsilon:g} would send {size:,} of them "
             f"in each report, and at most {MAX_FIELDS:,} are allowed: use 'projective' or 'auto'"
         )
-    family = Subset(n_categories, size)
-    return HeavySet("subset", float(epsilon), family, heaviest(epsilon, family))
+    family = Subset(category_count, size)
+    return KSubset("subset", float(epsilon), family, heaviest(epsilon, family))
 
 
-def response(epsilon: float, n_categories: int) -> HeavySet:
+def response(epsilon: float, category_count: int) -> KSubset:
     """Generalized randomized response for any number of categories, with integer weights for every category.
 
     With r ≤ e^ε rational, the weight of each other category is B = ⌈2^32 / (r + v − 1)⌉ and that of the true one
     A = 2^32 − (v − 1)·B ≤ (r + v − 1)·B − (v−1)·B = r·B: the ratio A/B is at most r ≤ e^ε.
     """
     check_epsilon(epsilon)
-    other = math.ceil(ONE / (exp_lower(epsilon) + n_categories - 1))
-    same = ONE - (n_categories - 1) * other
+    other = math.ceil(ONE / (exp_lower(epsilon) + category_count - 1))
+    same = ONE - (category_count - 1) * other
     if same <= other:
-        reason = f"{BITS} bits cannot express it for {n_categories} categories"
+        reason = f"{BITS} bits cannot express it for {category_count} categories"
         raise InvalidInput.of("epsilon", epsilon, reason)
-    return HeavySet("grr", float(epsilon), Subset(n_categories, 1), same)
+    return KSubset("grr", float(epsilon), Subset(category_count, 1), same)
 
 
-def oue(epsilon: float, n_categories: int) -> Entries:
+def oue(epsilon: float, category_count: int) -> UnaryEncoding:
     """Optimized unary encoding: a present entry is sent as 1 with probability 1/2, an absent one with q.
 
     q = ⌈2^32 / (r + 1)⌉ / 2^32 with r ≤ e^ε rational. Two inputs differ in two entries, whose ratios multiply:
@@ -123,10 +123,10 @@ def oue(epsilon: float, n_categories: int) -> Entries:
     if sent >= half:
         raise InvalidInput(f"epsilon = {epsilon} is not allowed: {BITS} bits cannot express it")
     decode = -sent / (half - sent), (ONE - sent) / (half - sent)
-    return Entries("oue", float(epsilon), n_categories, decode, ((ONE - sent, sent), (half, half)))
+    return UnaryEncoding("oue", float(epsilon), category_count, decode, ((ONE - sent, sent), (half, half)))
 
 
-def histogram(epsilon: float, n_categories: int, base: str = "optimal") -> Entries:
+def histogram(epsilon: float, category_count: int, base: str = "optimal") -> UnaryEncoding:
     """The paper's histogram encoding: every entry of the one-hot vector under ε/2, by the mechanism `base`.
 
     An absent entry is −1 and a present one +1 for that mechanism's exact table, of which only the two outermost rows
@@ -136,4 +136,4 @@ def histogram(epsilon: float, n_categories: int, base: str = "optimal") -> Entri
     table = mechanism(base, epsilon=epsilon / 2).exact()
     rows = tuple(map(tuple, table.weights[[0, -1]].tolist()))
     decode = tuple(((table.decode + 1.0) / 2.0).tolist())
-    return Entries(f"histogram-{base}", float(epsilon), n_categories, decode, rows)
+    return UnaryEncoding(f"histogram-{base}", float(epsilon), category_count, decode, rows)

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from hdr4me.channels import Input
 from hdr4me.channels import Table as TableChannel
-from hdr4me.channels import Take
 from hdr4me.channels.proof import check_epsilon
 from hdr4me.channels.response import probabilities
 from hdr4me.channels.table.channel import MAX_CELLS
@@ -68,8 +68,8 @@ def optional_number(
         question = Question(inputs, shares, np.array([1.0, presence_weight]))
         reach = optional_reach(budget)
         rows = solve(budget, question, np.array([reach, reach + 0.5]), coarse=15, fine=161)
-        takes = (Take("optional", n_levels + 1),)
-        return _channel("optional", budget, takes, *_rounded(budget, rows, question))
+        accepted = (Input("optional", n_levels + 1),)
+        return _channel("optional", budget, accepted, *_rounded(budget, rows, question))
 
     key = {"takes": "optional", "epsilon": budget.hex(), "prior": law.key, "present": present}
     return cached_design({**key, "presence_weight": presence_weight}, make)
@@ -104,8 +104,8 @@ def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "unifor
             asked = question(n_levels)
             rows = solve(budget, asked, reach, coarse=13, fine=161, settled=settled)
             if rows.shape[1] <= MAX_CELLS:
-                takes = (Take("number", n_levels),) * 2
-                return _channel("pair", budget, takes, *_rounded(budget, rows, asked))
+                accepted = (Input("number", n_levels),) * 2
+                return _channel("pair", budget, accepted, *_rounded(budget, rows, asked))
         raise ArithmeticError(f"no pair design at epsilon = {budget} has at most {MAX_CELLS} cells")
 
     key = {"takes": "pair", "epsilon": budget.hex(), "first": laws[0].key, "second": laws[1].key}
@@ -138,7 +138,7 @@ def optimal_mean(epsilon: float, prior: Any = "uniform") -> Table:
     budget = float(epsilon)
     key = {"takes": "number", "epsilon": budget.hex(), "prior": law.key}
     made = cached_design(key, lambda: _mean_design(budget, law))
-    levels = np.linspace(-1.0, 1.0, made.takes[0].n_levels)
+    levels = np.linspace(-1.0, 1.0, made.inputs[0].n_levels)
     decode, weights = np.array(made.decoders["value"]), np.array(made.weights, np.int64)
     return Table("optimal_mean", budget, levels, decode, weights)
 
@@ -164,7 +164,7 @@ def _mean_design(epsilon: float, prior: Prior) -> TableChannel:
         if rows.shape[1] <= MAX_CELLS and miss < _UNBIASED * max(1.0, np.abs(decoders).max()):
             break
         n_levels = (n_levels + 1) // 2
-    return _channel("number", epsilon, (Take("number", n_levels),), weights, decoders)
+    return _channel("number", epsilon, (Input("number", n_levels),), weights, decoders)
 
 
 def _rounded(epsilon: float, rows: Floats, question: Question) -> tuple[Integers, Floats]:
@@ -174,11 +174,11 @@ def _rounded(epsilon: float, rows: Floats, question: Question) -> tuple[Integers
 
 
 def _channel(
-    name: str, epsilon: float, takes: tuple[Take, ...], weights: Integers, decoders: Floats
+    name: str, epsilon: float, inputs: tuple[Input, ...], weights: Integers, decoders: Floats
 ) -> TableChannel:
     second = "present" if name == "optional" else "value 2"
     columns = dict(zip(("value", second), map(tuple, decoders.T.tolist()), strict=False))
-    return TableChannel(name, epsilon, columns, tuple(map(tuple, weights.tolist())), takes)
+    return TableChannel(name, epsilon, columns, tuple(map(tuple, weights.tolist())), inputs)
 
 
 # -- the linear program -----------------------------------------------------------------------------------------

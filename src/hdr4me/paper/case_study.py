@@ -55,9 +55,9 @@ def deviation_on(name: str, domain: tuple[float, float] | None = None) -> Deviat
     options = {} if domain is None or name != "square_wave" else {"domain": domain}
     return deviation(
         mechanism(name, epsilon=EPSILON / N_SAMPLED, **options),
-        n_users=N_USERS,
-        n_dims=N_DIMS,
-        n_sampled=N_SAMPLED,
+        users=N_USERS,
+        dims=N_DIMS,
+        sampled=N_SAMPLED,
         values=VALUES,
         variance="paper",
     )

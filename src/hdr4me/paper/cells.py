@@ -56,32 +56,32 @@ def law_for(name: str, epsilon: float) -> Mechanism:
 
 @dataclass(frozen=True)
 class Cell:
-    """What is simulated: every user reports all `n_dims` dimensions, so each value has the budget ε/d."""
+    """What is simulated: every user reports all `dims` dimensions, so each value has the budget ε/d."""
 
     figure: str
     dataset: str
     mechanism: str
     epsilon: float
-    n_users: int
-    n_dims: int
+    users: int
+    dims: int
     repeats: int
 
     @property
     def key(self) -> str:
         """A name that no other cell of the same run has."""
-        return f"{self.figure}-{self.dataset}-{self.mechanism}-d{self.n_dims}-e{self.epsilon:g}"
+        return f"{self.figure}-{self.dataset}-{self.mechanism}-d{self.dims}-e{self.epsilon:g}"
 
     @property
     def law(self) -> Mechanism:
         """The mechanism of one value, under ε/d."""
-        return law_for(self.mechanism, self.epsilon / self.n_dims)
+        return law_for(self.mechanism, self.epsilon / self.dims)
 
     @property
     def cost(self) -> int:
         """About how many milliseconds the cell takes: for the order of work and the time left, nothing else."""
         share = {GAMMA: 0.0, SKIPPING: 10 * band_share(self.law), DIRECT: 1.0}[way_of(self.law)]
-        drawn = share * self.n_users * self.n_dims * self.repeats / 500_000
-        return 1 + int(drawn + self.repeats * self.n_dims * 0.06 + self.repeats * 25)
+        drawn = share * self.users * self.dims * self.repeats / 500_000
+        return 1 + int(drawn + self.repeats * self.dims * 0.06 + self.repeats * 25)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +150,7 @@ class CellResult:
 
 
 def predicted(
-    law: Mechanism, data: Moments, n_users: int, columns: Iterable[NDArray[np.floating]] = ()
+    law: Mechanism, data: Moments, users: int, columns: Iterable[NDArray[np.floating]] = ()
 ) -> Deviation:
     """What Lemmas 2 and 3 predict when all dimensions are reported; `columns` are used where moments are not enough."""
     d, t = data.mean.size, np.linspace(-1.0, 1.0, 101)
@@ -158,19 +158,19 @@ def predicted(
     moments = ((law.mean(t), 2), (law.variance(t), 3))
     if all(np.abs(np.diff(x, n=order)).max() <= 1e-9 * np.abs(x).max() for x, order in moments):
         values, shares = data.two_points()
-        return hd.deviation(law, n_users=n_users, n_dims=d, n_sampled=d, values=values, probabilities=shares)
+        return hd.deviation(law, users=users, dims=d, sampled=d, values=values, probabilities=shares)
     # With m = d nobody is left out, so Var θ̂_j = V̄_j/n.
     wide = [np.asarray(column, dtype=np.float64) for column in columns]
     bias = np.array([float(np.mean(law.mean(t) - t)) for t in wide])
-    variance = np.array([float(np.mean(law.variance(t))) for t in wide]) / n_users
-    return Deviation(bias, variance, np.ones(d, dtype=np.int64), float(n_users), np.full(d, np.nan), "exact")
+    variance = np.array([float(np.mean(law.variance(t))) for t in wide]) / users
+    return Deviation(bias, variance, np.ones(d, dtype=np.int64), float(users), np.full(d, np.nan), "exact")
 
 
 def naive_means(
     mechanism: Mechanism, data: Dataset, dimensions: NDArray[np.int64], repeats: int, seed: int, name: str
 ) -> Floats:
     """θ̂ [repeats, dimensions] when every user reports all of `dimensions`; `way_of` chooses an exact shortcut."""
-    n, d = data.n_users, dimensions.size
+    n, d = data.users, dimensions.size
     way = way_of(mechanism)
     if way == GAMMA and isinstance(mechanism, Laplace):
         noise = laplace_noise_sums(mechanism.scale, n, repeats * d, generator(seed, name)) / n
@@ -185,7 +185,7 @@ def naive_means(
         if way == DIRECT:
             values = np.stack(columns, axis=1)
             for repeat, word in enumerate(rng.integers(2**63, size=repeats)):
-                options: Any = {"n_sampled": block.size, "seed": int(word)}
+                options: Any = {"sampled": block.size, "seed": int(word)}
                 if fused is None:
                     into[repeat] = accumulate_plainly(mechanism, values, **options)[0] / n
                 else:
@@ -203,7 +203,7 @@ def run_cell(cell: Cell, data: Dataset, dimensions: NDArray[np.int64], seed: int
     start = time.process_time()
     law = cell.law
     here = Moments(data.moments.mean[dimensions], data.moments.square[dimensions])
-    prediction = predicted(law, here, cell.n_users, (data.column(int(j)) for j in dimensions))
+    prediction = predicted(law, here, cell.users, (data.column(int(j)) for j in dimensions))
     bias, sd = (np.broadcast_to(x, dimensions.shape) for x in (prediction.bias, prediction.sd))
     means = naive_means(law, data, dimensions, cell.repeats, seed, cell.key)
     errors, weights = defaultdict[Variant, list[float]](list), defaultdict[Variant, list[float]](list)

@@ -28,12 +28,12 @@ NORMALISATIONS = ("auto", "fixed", "min-max")
 
 @dataclass(frozen=True)
 class Dataset:
-    """`n_users` users by `n_dims` dimensions in [−1, 1] after `normalisation`; `column(j)` is the j-th dimension."""
+    """`users` users by `dims` dimensions in [−1, 1] after `normalisation`; `column(j)` is the j-th dimension."""
 
     name: str
     title: str
-    n_users: int
-    n_dims: int
+    users: int
+    dims: int
     normalisation: str
     column: Callable[[int], Column]
     stand_in: bool = False
@@ -41,7 +41,7 @@ class Dataset:
     @cached_property
     def moments(self) -> Moments:
         """Mean and mean square of each dimension."""
-        return moments(self.column(j) for j in range(self.n_dims))
+        return moments(self.column(j) for j in range(self.dims))
 
 
 def check_normalisation(way: str) -> str:
@@ -104,9 +104,9 @@ def moments(columns: Iterable[Column]) -> Moments:
 def store(dataset: Dataset, path: Path) -> None:
     """Write every column once, for workers to map (float32, one after the other), and then the description."""
     with replacing(path) as temporary, temporary.open("wb") as out:
-        for j in range(dataset.n_dims):
+        for j in range(dataset.dims):
             out.write(dataset.column(j).tobytes())
-    described = ("name", "title", "n_users", "n_dims", "normalisation", "stand_in")
+    described = ("name", "title", "users", "dims", "normalisation", "stand_in")
     about = {name: getattr(dataset, name) for name in described}
     write_text(path.with_suffix(".json"), json.dumps(about))
 
@@ -115,7 +115,7 @@ def is_stored(path: Path) -> bool:
     """Whether `store` finished there, and both files are complete."""
     try:
         about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        return bool(path.stat().st_size == 4 * about["n_dims"] * about["n_users"])
+        return bool(path.stat().st_size == 4 * about["dims"] * about["users"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -123,7 +123,7 @@ def is_stored(path: Path) -> bool:
 def open_stored(path: Path) -> Dataset:
     """What `store` wrote."""
     about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    whole = np.memmap(path, dtype=np.float32, mode="r", shape=(about["n_dims"], about["n_users"]))
+    whole = np.memmap(path, dtype=np.float32, mode="r", shape=(about["dims"], about["users"]))
     return Dataset(**about, column=lambda j: np.asarray(whole[j]))
 
 
@@ -143,53 +143,53 @@ SYNTHETIC = {
 }
 
 
-def synthetic(name: str, n_users: int, n_dims: int, seed: int, way: str = "auto") -> Dataset:
+def synthetic(name: str, users: int, dims: int, seed: int, way: str = "auto") -> Dataset:
     """A data set of `SYNTHETIC`; each column has a random stream of its own, `way` is one of `NORMALISATIONS`."""
     title, auto, fixed = SYNTHETIC[name]
     way = auto if way == "auto" else way
 
     def column(j: int) -> Column:
-        return normalise(_values(name, n_users, n_dims, seed, j), way, *fixed)
+        return normalise(_values(name, users, dims, seed, j), way, *fixed)
 
-    return Dataset(name, title, n_users, n_dims, way, column, stand_in=name == "cov19")
+    return Dataset(name, title, users, dims, way, column, stand_in=name == "cov19")
 
 
-def _values(name: str, n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
+def _values(name: str, users: int, dims: int, seed: int, j: int) -> NDArray[np.floating]:
     """The j-th column before normalisation."""
     stream = "cov19 stand-in" if name == "cov19" else name
-    rng = generator(seed, stream, n_users, n_dims, j)
+    rng = generator(seed, stream, users, dims, j)
     if name == "gaussian":  # σ = 1/16, and expectation 0.9 in the first tenth of the dimensions (rounded up)
-        noise = rng.standard_normal(n_users, dtype=np.float32)
-        return noise / 16 + (0.9 if j < math.ceil(n_dims / 10) else 0.0)
+        noise = rng.standard_normal(users, dtype=np.float32)
+        return noise / 16 + (0.9 if j < math.ceil(dims / 10) else 0.0)
     if name == "poisson":  # with an expectation drawn uniformly from the integers 1 … 99
-        return rng.poisson(rng.integers(1, 100), n_users).astype(np.float32)
+        return rng.poisson(rng.integers(1, 100), users).astype(np.float32)
     if name == "uniform":
-        return 2 * rng.random(n_users, dtype=np.float32) - 1
+        return 2 * rng.random(users, dtype=np.float32) - 1
     # x_j = μ_j + s_j(w_j·f + noise): four shared factors f carry about 85 % of every dimension's variance. The first is
     # skewed, as embeddings of clustered documents are, so that min–max leaves means that differ from zero.
     weights = rng.normal([0.0] * _FACTORS, [1.0, 0.6, 0.4, 0.3])
     weights[0] += np.sign(weights[0])
     weights *= np.sqrt(0.85) / np.linalg.norm(weights)
     centre, spread = rng.normal(0.0, 1.0), rng.uniform(0.6, 1.2)
-    own = rng.standard_normal(n_users, dtype=np.float32) * np.float32(np.sqrt(0.15))
-    signal = weights.astype(np.float32) @ _factors(n_users, seed)
+    own = rng.standard_normal(users, dtype=np.float32) * np.float32(np.sqrt(0.15))
+    signal = weights.astype(np.float32) @ _factors(users, seed)
     return np.float32(centre) + np.float32(spread) * (signal + own)
 
 
 @lru_cache(maxsize=1)
-def _factors(n_users: int, seed: int) -> Column:
+def _factors(users: int, seed: int) -> Column:
     """What all dimensions share: one skewed factor (Gamma of shape 6, standardised), then normal ones."""
-    rng = generator(seed, "cov19 stand-in", n_users, "factors")
-    shared = rng.standard_normal((_FACTORS, n_users), dtype=np.float32)
-    shared[0] = (rng.standard_gamma(6.0, n_users, dtype=np.float32) - 6) / np.sqrt(6)
+    rng = generator(seed, "cov19 stand-in", users, "factors")
+    shared = rng.standard_normal((_FACTORS, users), dtype=np.float32)
+    shared[0] = (rng.standard_gamma(6.0, users, dtype=np.float32) - 6) / np.sqrt(6)
     return shared
 
 
 # -- files: the CORD-19 release's embeddings, and every column of numbers in anybody's own file -------------------
 
 
-def load_cov19(path: Path, n_users: int, n_dims: int, scratch: Path, way: str = "auto") -> Dataset:
-    """The first `n_users` vectors and `n_dims` dimensions of an embeddings file (all, where it has fewer).
+def load_cov19(path: Path, users: int, dims: int, scratch: Path, way: str = "auto") -> Dataset:
+    """The first `users` vectors and `dims` dimensions of an embeddings file (all, where it has fewer).
 
     Every line of the file (CSV, plain or compressed) is an id and the same number of finite floats; a first line whose
     second field is not a number is a heading. The file `scratch` holds the vectors, so that memory stays small.
@@ -205,7 +205,7 @@ def load_cov19(path: Path, n_users: int, n_dims: int, scratch: Path, way: str = 
         with scratch.open("wb") as out, open_text(str(path)) as text:
             fields = text.head.split(b"\n", 1)[0].split(b",")
             names = [str(place) for place in range(len(fields))]
-            kept = names[1 : n_dims + 1]
+            kept = names[1 : dims + 1]
             if not kept:
                 raise FormatError(f"{path.name}, line 1: an id and at least one number are needed")
             skipped = 1
@@ -219,14 +219,14 @@ def load_cov19(path: Path, n_users: int, n_dims: int, scratch: Path, way: str = 
             reader = pc.open_csv(text.stream, lines, convert_options=options)
             for batch in reader:
                 rows = np.stack([column.to_numpy() for column in batch.columns], axis=1)
-                rows = rows[: n_users - gathered].astype(np.float32)
+                rows = rows[: users - gathered].astype(np.float32)
                 faulty = np.flatnonzero(~np.isfinite(rows).all(axis=1))
                 if faulty.size:
                     where = f"{path.name}, vector {gathered + faulty[0] + 1}"
                     raise FormatError(f"{where}: every number must be finite")
                 out.write(rows.tobytes())
                 gathered += len(rows)
-                if gathered == n_users:
+                if gathered == users:
                     break
     except (OSError, pa.ArrowInvalid) as error:
         reason = str(error).partition("\n")[0]
@@ -250,16 +250,16 @@ class OwnFile(NamedTuple):
     left_out: tuple[str, ...]
 
 
-def load_own(path: Path, n_users: int, way: str = "auto") -> Dataset:
-    """The first `n_users` rows of every column of numbers in a file of records; `auto` is `min-max`."""
+def load_own(path: Path, users: int, way: str = "auto") -> Dataset:
+    """The first `users` rows of every column of numbers in a file of records; `auto` is `min-max`."""
     way = "min-max" if way == "auto" else way
     found = describe(path)
     columns = list(found.columns.values())
 
     def column(j: int) -> Column:
-        return normalise(columns[j][:n_users], way, -1.0, 1.0)
+        return normalise(columns[j][:users], way, -1.0, 1.0)
 
-    return Dataset("data", path.name, n_users, len(columns), way, column)
+    return Dataset("data", path.name, users, len(columns), way, column)
 
 
 def describe(path: Path) -> OwnFile:

@@ -162,7 +162,7 @@ def _section_iv() -> Iterator[Erratum]:
     )
 
     found = []
-    sizes: Any = {"n_users": 10**6, "n_dims": 100, "n_sampled": 1, "prior": "uniform"}
+    sizes: Any = {"users": 10**6, "dims": 100, "sampled": 1, "prior": "uniform"}
     for epsilon in (1.0, 4.0, 8.0):
         law = hd.mechanism("piecewise", epsilon=epsilon)
         ratio = hd.deviation(law, **sizes).mse / hd.deviation(law, variance="paper", **sizes).mse
@@ -179,7 +179,7 @@ def _section_iv() -> Iterator[Erratum]:
     )
 
     law, n = hd.mechanism("piecewise", epsilon=8.0), 10_000
-    one = hd.deviation(law, n_users=n, n_dims=2, n_sampled=1, prior="uniform")
+    one = hd.deviation(law, users=n, dims=2, sampled=1, prior="uniform")
     correlation = -(1 / 3) / n / float(one.variance)
     box = multivariate_normal([0.0, 0.0], [[1.0, correlation], [correlation, 1.0]])
     both = float(box.cdf([1.0, 1.0], lower_limit=[-1.0, -1.0]))
@@ -230,7 +230,7 @@ def _sections_v_and_vi() -> Iterator[Erratum]:
         "1 − ∫…∫ f is P(some |θ̂_j − θ̄_j| > 1); all j need Π_j P(|θ̂_j − θ̄_j| > 1)",
         "The complement of “every coordinate lies in [−1, 1]” is “at least one lies outside”. With θ̄_j = 0.9 and "
         "σ_j = 0.45 in each of 100 dimensions, z = 3, the theorem promises an improvement nearly always; there is "
-        f"none. For L2 take θ̄_j = {second.true_mean:g}, σ_j = {second.sd:g} and {second.n_dims:,} dimensions: the "
+        f"none. For L2 take θ̄_j = {second.true_mean:g}, σ_j = {second.sd:g} and {second.dims:,} dimensions: the "
         "mean of a dimension's gain is negative, so Cantelli's inequality bounds the chance that their sum is "
         "positive. The same is found under every reading of λ*.",
         (

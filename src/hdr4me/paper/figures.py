@@ -56,7 +56,7 @@ _SETTINGS: dict[Any, Any] = {
     "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
 }
-_AXES = {"n_dims": "number of dimensions $d$", "epsilon": "ε, shared by all dimensions"}
+_AXES = {"dims": "number of dimensions $d$", "epsilon": "ε, shared by all dimensions"}
 
 
 def draw(results: Results, reading: Reading) -> dict[str, Figure]:
@@ -73,7 +73,7 @@ def draw(results: Results, reading: Reading) -> dict[str, Figure]:
             found["figure-4"] = _mse_figure(panels, "epsilon", reading)
         if results.has("fig5"):
             panels = [results.curve("fig5", "cov19", name) for name in ("laplace", "piecewise")]
-            found["figure-5"] = _mse_figure(panels, "n_dims", reading)
+            found["figure-5"] = _mse_figure(panels, "dims", reading)
         if results.has("own"):
             axis, panels = results.own_panels()
             found["figure-own"] = _mse_figure(panels, axis, reading)
@@ -130,7 +130,7 @@ def _mse_figure(panels: Sequence[Sequence[CellResult]], axis: str, reading: Read
         zip(places, cycle(ascii_lowercase), panels, strict=False)
     ):
         _draw_curves(place, cells, axis, reading)
-        count = "" if axis == "n_dims" else f" ($d={cells[0].cell.n_dims}$)"
+        count = "" if axis == "dims" else f" ($d={cells[0].cell.dims}$)"
         place.set_title(f"({letter}) {cells[0].panel}{count}", loc="left")
         if number + across >= len(panels):
             place.set_xlabel(_AXES[axis])

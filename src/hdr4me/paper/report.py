@@ -34,7 +34,7 @@ ERRATA_LEAD = (
 )
 _METHODS = ("l1", "l2", "auto", "clip", "zeros", "oracle", "calibrated")
 _UNBROKEN = str.maketrans({" ": "\u00a0", "-": "\u2011"})
-_SYMBOLS = {"epsilon": "ε", "n_dims": "d"}
+_SYMBOLS = {"epsilon": "ε", "dims": "d"}
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def _which(cells: Sequence[CellResult | CltResult]) -> str:
     for result in cells:
         if isinstance(result, CltResult):
             return "all"
-        axis = "n_dims" if result.cell.figure == "fig5" else "epsilon"
+        axis = "dims" if result.cell.figure == "fig5" else "epsilon"
         title = f"{result.title}: {_SYMBOLS[axis]} = "
         found.setdefault(title, []).append(f"{getattr(result.cell, axis):g}")
     return "; ".join(title + ", ".join(values) for title, values in found.items())
@@ -247,7 +247,7 @@ def _densities(results: Results, figure: str, title: str, names: Sequence[str]) 
     ]
     return section(
         title,
-        f"{cell.n_users:,} users, d = {cell.n_dims:,}, m = {cell.n_sampled}, ε = {cell.epsilon:g}, "
+        f"{cell.users:,} users, d = {cell.dims:,}, m = {cell.sampled}, ε = {cell.epsilon:g}, "
         f"{cell.repeats:,} collections, first dimension; {found[0].how}.",
         Picture(
             f"figure-{figure[-1]}",
@@ -318,7 +318,7 @@ def _figure4(results: Results, reading: Reading) -> list[Block]:
         cells = [cell for name in MECHANISMS for cell in results.curve("fig4", dataset, name)]
         first = cells[0]
         parts += section(
-            f"{first.title}: {first.cell.n_users:,} users, {first.cell.n_dims} dimensions",
+            f"{first.title}: {first.cell.users:,} users, {first.cell.dims} dimensions",
             f"Normalisation: {first.normalisation}. {first.cell.repeats} repeats. For Square wave `auto` works "
             "on the calibrated means, the last column.",
             _mse_table(cells, reading, "epsilon"),
@@ -335,10 +335,10 @@ def _figure5(results: Results, reading: Reading) -> list[Block]:
         "Figure 5: MSE against the number of dimensions",
         Picture(
             "figure-5",
-            f"{first.title}, {first.cell.n_users:,} users, ε = {first.cell.epsilon:g} shared by all d dimensions; "
+            f"{first.title}, {first.cell.users:,} users, ε = {first.cell.epsilon:g} shared by all d dimensions; "
             f"beyond the data's own, dimensions are drawn again at random. Reading of λ*: {reading.title}.",
         ),
-        _mse_table(cells, reading, "n_dims"),
+        _mse_table(cells, reading, "dims"),
     )
 
 
@@ -346,7 +346,7 @@ def own_lead(results: Results) -> str:
     """What was run, in one sentence."""
     cells = results.of("own")
     names = ", ".join(dict.fromkeys(title_of(result.cell.mechanism) for result in cells))
-    return f"{cells[0].title}: {cells[0].cell.n_users:,} users, {counted(len(cells), 'cell')}, {names}."
+    return f"{cells[0].title}: {cells[0].cell.users:,} users, {counted(len(cells), 'cell')}, {names}."
 
 
 def own_table(results: Results, reading: Reading) -> tuple[list[str], list[list[object]]]:
@@ -355,7 +355,7 @@ def own_table(results: Results, reading: Reading) -> tuple[list[str], list[list[
     rows: list[list[object]] = [
         [
             title_of(result.cell.mechanism),
-            result.cell.n_dims,
+            result.cell.dims,
             result.cell.epsilon,
             result.predicted_mse,
             *(result.outcome(method, reading).mse for method in methods),
@@ -377,7 +377,7 @@ def _own(results: Results, reading: Reading) -> list[Block]:
     parts: list[Block] = [
         Text(
             f"Every user reports all dimensions, so each value has the budget ε/d. Data: {first.title}, "
-            f"normalisation {first.normalisation}, {first.cell.n_users:,} users, {first.cell.repeats} repeats. The "
+            f"normalisation {first.normalisation}, {first.cell.users:,} users, {first.cell.repeats} repeats. The "
             "paper's claims are about its own data and are not judged here."
         ),
         *section(
@@ -391,20 +391,20 @@ def _own(results: Results, reading: Reading) -> list[Block]:
             Table(["method", "better in", "worse in", "no difference in"], rows),
             Picture(
                 "figure-own",
-                f"MSE against {'the number of dimensions' if axis == 'n_dims' else 'ε'}. {_legend(reading)}",
+                f"MSE against {'the number of dimensions' if axis == 'dims' else 'ε'}. {_legend(reading)}",
             ),
         ),
     ]
     for panel in panels:
         name = title_of(panel[0].cell.mechanism)
-        title = name if axis == "n_dims" else f"{name}, {counted(panel[0].cell.n_dims, 'dimension')}"
+        title = name if axis == "dims" else f"{name}, {counted(panel[0].cell.dims, 'dimension')}"
         parts += section(title, _mse_table(panel, reading, axis), level=3)
     return parts
 
 
 # -- files: the report, the figures, and the numbers behind them --------------------------------------------------
 
-_CLT = ("figure", "mechanism", "epsilon", "n_users", "n_dims", "n_sampled", "repeats")
+_CLT = ("figure", "mechanism", "epsilon", "users", "dims", "sampled", "repeats")
 _FOUND = ["seed", "how", "true_mean", "bias", "sd", "paper_sd", "berry_esseen", "ks_distance", "ks_p_value"]
 
 

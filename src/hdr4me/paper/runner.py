@@ -142,7 +142,7 @@ def _digest(*parts: Any) -> str:
 
 def _data_key(cell: Cell, settings: Settings) -> str:
     """Names the stored data set; Figure 5 takes its dimensions from the same columns as Figure 4's COV-19."""
-    return f"{cell.dataset}-{_digest(cell.dataset, cell.n_users, _columns(cell), settings.source_of(cell))}"
+    return f"{cell.dataset}-{_digest(cell.dataset, cell.users, _columns(cell), settings.source_of(cell))}"
 
 
 def _columns(cell: Cell) -> int:
@@ -150,8 +150,8 @@ def _columns(cell: Cell) -> int:
     if cell.dataset == "data":
         return 0  # all that the file has: the cell chooses from them
     if cell.dataset != "cov19" or cell.figure == "own":
-        return cell.n_dims
-    return round(750 * math.sqrt(cell.n_users / 150_000))
+        return cell.dims
+    return round(750 * math.sqrt(cell.users / 150_000))
 
 
 def _place(cell: AnyCell, settings: Settings, work: Path) -> Path:
@@ -163,7 +163,7 @@ def _prepare(cell: Cell, settings: Settings, work: Path) -> str:
     key = _data_key(cell, settings)
     path, rows = work / f"{key}.f32", work / f"{key}.rows"
     if not datasets.is_stored(path):
-        n, d, way = cell.n_users, _columns(cell), settings.normalise
+        n, d, way = cell.users, _columns(cell), settings.normalise
         file = settings.file_of(cell.dataset)
         if file is None:
             data = datasets.synthetic(cell.dataset, n, d, settings.seed, way)
@@ -188,10 +188,10 @@ def _finish(cell: AnyCell, settings: Settings, work: Path) -> None:
         result = run_theory(cell, settings.seed)
     else:
         data = _opened(work / f"{_prepare(cell, settings, work)}.f32")
-        dimensions = np.arange(data.n_dims)
-        if cell.n_dims != data.n_dims or cell.figure == "fig5":
-            dimensions = datasets.chosen_dimensions(data.n_dims, cell.n_dims, settings.seed)
-        result = run_cell(replace(cell, n_users=data.n_users), data, dimensions, settings.seed)
+        dimensions = np.arange(data.dims)
+        if cell.dims != data.dims or cell.figure == "fig5":
+            dimensions = datasets.chosen_dimensions(data.dims, cell.dims, settings.seed)
+        result = run_cell(replace(cell, users=data.users), data, dimensions, settings.seed)
     write_text(_place(cell, settings, work), json.dumps(asdict(result)))
 
 

@@ -90,7 +90,7 @@ class Own:
     """A study of one's own; `dataset` is one of `DATASETS`, or "data" for a file."""
 
     dataset: str
-    n_users: int
+    users: int
     dims: tuple[int, ...]
     budgets: tuple[float, ...]
     mechanisms: tuple[str, ...]
@@ -104,12 +104,12 @@ def own_cells(own: Own, scale: Scale) -> list[AnyCell]:
     for epsilon in own.budgets:
         if not (math.isfinite(epsilon) and epsilon > 0):
             raise InvalidInput.of("epsilon", epsilon, "finite numbers > 0")
-    if own.n_users < 2:
-        raise InvalidInput.of("users", own.n_users, "an integer of at least 2")
+    if own.users < 2:
+        raise InvalidInput.of("users", own.users, "an integer of at least 2")
     for name in own.mechanisms:
         law_for(name, 1.0)
     return [
-        Cell("own", own.dataset, name, epsilon, own.n_users, d, scale.repeats)
+        Cell("own", own.dataset, name, epsilon, own.users, d, scale.repeats)
         for name in dict.fromkeys(own.mechanisms)
         for d in sorted(set(own.dims))
         for epsilon in sorted(set(own.budgets))
@@ -120,7 +120,7 @@ def own_cells(own: Own, scale: Scale) -> list[AnyCell]:
 
 AnyResult = CellResult | CltResult | TheoryResult
 _ABOVE = ("some_above", "all_above", "share_above")
-_CELL = "figure dataset data stand_in normalisation mechanism epsilon n_users n_dims repeats seed how"
+_CELL = "figure dataset data stand_in normalisation mechanism epsilon users dims repeats seed how"
 _OUTCOME = "method width spread reference mse standard_error better weight predicted_mse"
 # One line per cell and method: the numbers behind Figures 4 and 5.
 COLUMNS = (
@@ -145,17 +145,17 @@ class Results:
     def curve(self, figure: str, dataset: str, mechanism: str) -> list[CellResult]:
         """The cells of one panel, by budget (Figure 4) or number of dimensions (Figure 5)."""
         chosen = [r for r in self.of(figure) if (r.cell.dataset, r.cell.mechanism) == (dataset, mechanism)]
-        return sorted(chosen, key=lambda result: (result.cell.n_dims, result.cell.epsilon))
+        return sorted(chosen, key=lambda result: (result.cell.dims, result.cell.epsilon))
 
     def own_panels(self) -> tuple[str, list[list[CellResult]]]:
-        """What runs along the axis of an own study ("epsilon" or "n_dims"), and the cells of each panel."""
+        """What runs along the axis of an own study ("epsilon" or "dims"), and the cells of each panel."""
         cells = self.of("own")
-        by_size = len({c.cell.epsilon for c in cells}) == 1 and len({c.cell.n_dims for c in cells}) > 1
+        by_size = len({c.cell.epsilon for c in cells}) == 1 and len({c.cell.dims for c in cells}) > 1
         panels: dict[tuple[str, int], list[CellResult]] = {}
         for result in cells:
-            size = 0 if by_size else result.cell.n_dims
+            size = 0 if by_size else result.cell.dims
             panels.setdefault((result.cell.mechanism, size), []).append(result)
-        axis = "n_dims" if by_size else "epsilon"
+        axis = "dims" if by_size else "epsilon"
         return axis, [sorted(panel, key=lambda r: getattr(r.cell, axis)) for panel in panels.values()]
 
     def has(self, figure: str) -> bool:

@@ -56,7 +56,7 @@ def _joint_law(repeats: int, seed: int) -> dict[str, float]:
     for name in MECHANISMS:
         law = law_for(name, 1.0 / d)
         rng = generator(seed, "theory", "joint", name)
-        predicted = hd.deviation(law, n_users=_USERS, n_dims=d, n_sampled=d, values=values.T)
+        predicted = hd.deviation(law, users=_USERS, dims=d, sampled=d, values=values.T)
         drawn = np.array([law.sample(values, rng).mean(axis=0) for _ in range(repeats)])
         z = (drawn - values.mean(axis=0) - predicted.bias) / predicted.sd
         test = kstest((z**2).sum(axis=1), chi2(d).cdf)
@@ -81,8 +81,8 @@ def _one_of_two(repeats: int, seed: int) -> dict[str, float]:
         law = law_for("piecewise", epsilon)
         rng = generator(seed, "theory", "joint", "one of two", epsilon)
         seeds = rng.integers(2**63, size=repeats)
-        away = np.array([simulate(law, values, seed=int(s), n_sampled=1).mean for s in seeds]) - t.mean()
-        predicted = hd.deviation(law, n_users=_USERS, n_dims=2, n_sampled=1, values=t)
+        away = np.array([simulate(law, values, seed=int(s), sampled=1).mean for s in seeds]) - t.mean()
+        predicted = hd.deviation(law, users=_USERS, dims=2, sampled=1, values=t)
         reach = float(predicted.sd)
         both = np.all(np.abs(away) <= reach, axis=1)
         # Cov(θ̂_j, θ̂_k) = −C_jk (d − m) / (n m (d − 1)): the dimensions share one draw of who reports what.
@@ -124,9 +124,9 @@ def _means(law: Mechanism, r: int, size: int, rng: np.random.Generator) -> Float
     return total / r
 
 
-def _enhanced(means: Floats, sd: Floats, n_dims: int, width: str, reference: str = "") -> Floats:
+def _enhanced(means: Floats, sd: Floats, dims: int, width: str, reference: str = "") -> Floats:
     """L1's means under a reading's width, or L2's under its width and reference, without bias."""
-    bound = sd * (float(tolerance_for(1.0, 0.95, n=n_dims)) if width == "joint" else float(width))
+    bound = sd * (float(tolerance_for(1.0, 0.95, n=dims)) if width == "joint" else float(width))
     if not reference:
         return soft_threshold(means, bound)
     return shrink(means, l2_weights(check_inputs(means, sd, None, 1.0, DOMAIN), bound, reference))
@@ -208,9 +208,9 @@ class CltCell:
     figure: str
     mechanism: str
     epsilon: float
-    n_users: int
-    n_dims: int
-    n_sampled: int
+    users: int
+    dims: int
+    sampled: int
     repeats: int
 
     @property
@@ -221,7 +221,7 @@ class CltCell:
     @property
     def cost(self) -> int:
         """About how many milliseconds the cell takes."""
-        return 1 + self.n_users * self.n_sampled * self.repeats // (self.n_dims * 20_000)
+        return 1 + self.users * self.sampled * self.repeats // (self.dims * 20_000)
 
 
 @dataclass(frozen=True)
@@ -245,21 +245,21 @@ class CltResult:
 def run_clt(cell: CltCell, seed: int) -> CltResult:
     """Simulate every report of the first dimension: r ~ Binomial(n, m/d) users, drawn without replacement."""
     start = time.process_time()
-    n, share, budget = cell.n_users, cell.n_sampled / cell.n_dims, cell.epsilon / cell.n_sampled
+    n, share, budget = cell.users, cell.sampled / cell.dims, cell.epsilon / cell.sampled
     if cell.figure == "fig3":
         law, values = hd.mechanism(cell.mechanism, epsilon=budget), np.resize(case_study.VALUES, n)
     else:
         law = law_for(cell.mechanism, budget)
-        values = synthetic("uniform", n, cell.n_dims, seed).column(0).astype(np.float64)
+        values = synthetic("uniform", n, cell.dims, seed).column(0).astype(np.float64)
     rng = generator(seed, cell.key, n, cell.repeats)
     deviations = np.empty(cell.repeats)
     for i in range(cell.repeats):
         chosen = values
-        if cell.n_sampled < cell.n_dims:
+        if cell.sampled < cell.dims:
             count = max(int(rng.binomial(n, share)), 1)
             chosen = values[rng.choice(n, count, replace=False, shuffle=False)]
         deviations[i] = law.sample(chosen, rng).mean() - values.mean()
-    sizes: Any = {"n_users": n, "n_dims": cell.n_dims, "n_sampled": cell.n_sampled}
+    sizes: Any = {"users": n, "dims": cell.dims, "sampled": cell.sampled}
     exact = hd.deviation(law, values=values, **sizes)
     paper = hd.deviation(law, values=values, variance="paper", **sizes)
     test = kstest((deviations - float(exact.bias)) / float(exact.sd), "norm")
@@ -285,7 +285,7 @@ class CounterExample:
 
     true_mean: float
     sd: float
-    n_dims: int
+    dims: int
     promised: float
     at_most: float
 
@@ -298,15 +298,15 @@ def counter_example(method: str, reading: Reading) -> CounterExample:
     variance s², both found by quadrature. Where μ < 0, the chance that the sum of d independent gains is positive is at
     most s²/(s² + dμ²) (Cantelli), while the theorem promises P(some |θ̂_j − θ̄_j| > τ).
     """
-    theta, sd, n_dims, threshold = _POPULATIONS[method]
+    theta, sd, dims, threshold = _POPULATIONS[method]
     x = np.linspace(theta - 10 * sd, theta + 10 * sd, 200_001)
     density = np.exp(-0.5 * ((x - theta) / sd) ** 2)
     density /= density.sum()
     reference = reading.reference if method == "l2" else ""
-    enhanced = _enhanced(x, np.full(x.size, sd), n_dims, reading.width, reference)
+    enhanced = _enhanced(x, np.full(x.size, sd), dims, reading.width, reference)
     gain = (x - theta) ** 2 - (enhanced - theta) ** 2
     mean = float(gain @ density)
     variance = float((gain - mean) ** 2 @ density)
-    at_most = variance / (variance + n_dims * mean**2) if mean < 0 else 1.0
-    promised = probability_some_exceed(0.0, sd, threshold, counts=n_dims)
-    return CounterExample(theta, sd, n_dims, promised, at_most)
+    at_most = variance / (variance + dims * mean**2) if mean < 0 else 1.0
+    promised = probability_some_exceed(0.0, sd, threshold, counts=dims)
+    return CounterExample(theta, sd, dims, promised, at_most)

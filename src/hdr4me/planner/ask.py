@@ -35,13 +35,13 @@ _CATEGORICAL = ("auto", "grr", "subset", "projective", "oue", "histogram")
 
 def plan(
     *,
-    n_users: int | None = None,
-    n_dims: int | None = None,
+    users: int | None = None,
+    dims: int | None = None,
     schema: Any = None,
     epsilon: float | None = None,
     tolerance: float | Mapping[str, float | str] | None = None,
     probability: float | None = None,
-    n_categories: int | None = None,
+    category_count: int | None = None,
     mechanisms: Sequence[str] | None = None,
     categorical: Sequence[str] | None = None,
     prior: Any = None,
@@ -59,17 +59,17 @@ def plan(
 
     Parameters
     ----------
-    n_users, n_dims, epsilon
+    users, dims, epsilon
         n, d and the total budget of a user; at most one may be left out.
     schema
-        The dimensions by name, instead of `n_dims`; needed for tolerances, priors and values by name.
+        The dimensions by name, instead of `dims`; needed for tolerances, priors and values by name.
     tolerance
         ±ξ on the [−1, 1] scale for numbers, on [0, 1] for frequencies, as a share of the norm for coordinates; or a
         mapping from dimension to ξ in its own units (a number, or a text such as "5 min" with the schema's unit).
     probability
         With which the tolerance is to be kept; 0.95 unless given.
-    n_categories
-        With `n_dims`: each dimension has so many categories.
+    category_count
+        With `dims`: each dimension has so many categories.
     mechanisms, categorical
         Only these candidates: for numbers any registered name, "pair" (neighbours asked together) or "agreement"
         (blocks), for categories "auto", "grr", "subset", "projective", "oue", "histogram".
@@ -86,16 +86,16 @@ def plan(
         "error" or "probability" (of keeping within the tolerance).
     statistic
         What the options are ranked by: "mean" (and frequencies), "distribution", "quantile", "variance", "sd",
-        "covariance" or "mean_by"; `hdr4me.planner.statistics.foretell` says what their errors are.
+        "covariance" or "mean_by"; `hdr4me.planner.statistics.predict` says what their errors are.
     p
         Which quantiles, for "quantile": .25, .5 and .75 unless given.
 
     Examples
     --------
-    >>> options = plan(n_users=150_000, n_dims=750, epsilon=1.0)
-    >>> options[0].mechanism, options[0].n_sampled
+    >>> options = plan(users=150_000, dims=750, epsilon=1.0)
+    >>> options[0].mechanism, options[0].sampled
     ('optimal_mean', 1)
-    >>> plan(n_dims=100, epsilon=1.0, tolerance=0.05, mechanisms=["piecewise"]).best.n_users
+    >>> plan(dims=100, epsilon=1.0, tolerance=0.05, mechanisms=["piecewise"]).best.users
     2184955
     """
     if statistic != "mean" and (rank_by != "error" or tolerance is not None):
@@ -106,31 +106,31 @@ def plan(
         raise InvalidInput.of("rank_by", rank_by, "'error' or 'probability'")
     chosen = 0.95 if probability is None else probability
     common, scales, own = scaled_tolerances(tolerance, schema)
-    _check("n_users", n_users, 1, MAX_USERS, "a positive integer up to 8000000000", integer=True)
-    _check("n_dims", n_dims, 1, MAX_DIMS, f"a positive integer, at most {MAX_DIMS}", integer=True)
+    _check("users", users, 1, MAX_USERS, "a positive integer up to 8000000000", integer=True)
+    _check("dims", dims, 1, MAX_DIMS, f"a positive integer, at most {MAX_DIMS}", integer=True)
     _check("epsilon", epsilon, 1e-300, 65536, "a positive number up to 65536")
     _check("tolerance", common, 1e-300, 1e300, "a positive number")
     _check("probability", chosen, 1e-300, 1 - 1e-16, "a number between 0 and 1")
     worst = isinstance(prior, str) and prior == "worst"
     if hasattr(prior, "priors"):
-        if schema is None and n_dims is None and n_categories is None:
+        if schema is None and dims is None and category_count is None:
             schema = prior.survey.schema
         prior = {} if schema is None else prior_by_name(prior, schema.names)
-    if schema is not None and (n_dims is not None or n_categories is not None):
-        raise InvalidInput("schema together with n_dims or n_categories is not allowed: give one")
-    known = {"n_users": n_users, "n_dims": n_dims if schema is None else len(schema), "epsilon": epsilon}
+    if schema is not None and (dims is not None or category_count is not None):
+        raise InvalidInput("schema together with dims or category_count is not allowed: give one")
+    known = {"users": users, "dims": dims if schema is None else len(schema), "epsilon": epsilon}
     missing = [name for name, value in known.items() if value is None]
     if len(missing) > 1:
         raise InvalidInput.missing(*missing)
     solved = missing[0] if missing else ""
     if solved and common is None:
         raise InvalidInput.missing("tolerance")
-    workload = workload_of(schema, n_dims or 1, n_categories, None if worst else prior, values, scales)
-    several = Workload.of_size(2, n_categories) if solved == "n_dims" else workload
+    workload = workload_of(schema, dims or 1, category_count, None if worst else prior, values, scales)
+    several = Workload.of_size(2, category_count) if solved == "dims" else workload
     tried, notes = _mechanisms(mechanisms, several, epsilon)
     setting = Setting(
         workload,
-        MAX_USERS if n_users is None else int(n_users),
+        MAX_USERS if users is None else int(users),
         MAX_EPSILON if epsilon is None else float(epsilon),
         tried,
         _CATEGORICAL if categorical is None else _listed("categorical", categorical, _CATEGORICAL),
@@ -146,7 +146,7 @@ def plan(
     for attempt in range(_CORRECTIONS if solved else 0):
         assert common is not None
         over = found.reached / common
-        if found.kept >= chosen and not (attempt == 0 and solved == "n_users" and over < _ENOUGH):
+        if found.kept >= chosen and not (attempt == 0 and solved == "users" and over < _ENOUGH):
             break
         # the search uses laws, or interpolates, and the options use tables: it was too optimistic, or too careful
         setting = _corrected(setting, solved, over if np.isfinite(over) else 1.0)
@@ -167,7 +167,7 @@ def _solve(setting: Setting, solved: str, tolerance: float, probability: float) 
     if found is not None:
         return found
     nearest = rank(setting, None, probability, None, "", "error")
-    limits = {"n_users": f"{MAX_USERS:,} users", "epsilon": f"ε = {MAX_EPSILON:g}", "n_dims": "one dimension"}
+    limits = {"users": f"{MAX_USERS:,} users", "epsilon": f"ε = {MAX_EPSILON:g}", "dims": "one dimension"}
     raise NotReachable(not_reachable(nearest, tolerance, probability, f"even {limits[solved]}"), nearest)
 
 
@@ -176,10 +176,10 @@ def _corrected(setting: Setting, solved: str, over: float) -> Setting:
 
     The variance of an estimate is proportional to d/n, and about proportional to 1/ε².
     """
-    n, d = setting.n_users, setting.workload.n_dims
-    if solved == "n_users":
+    n, d = setting.users, setting.workload.dims
+    if solved == "users":
         least = 0 if over < 1 else n + max(1, n // 500)
-        return replace(setting, n_users=max(least, math.ceil(n * over**2)))
+        return replace(setting, users=max(least, math.ceil(n * over**2)))
     if solved == "epsilon":
         return replace(setting, epsilon=round_up(setting.epsilon * max(over, 1.002)))
     return setting.of_dims(max(1, min(d - max(1, d // 500), math.floor(d / over**2))))
@@ -209,7 +209,7 @@ def _why_not(name: str, workload: Workload, epsilon: float | None) -> str:
         return ""
     if epsilon is None:
         return why_unusable(name, (MIN_EPSILON, MAX_EPSILON), "law")
-    return why_unusable(name, (float(epsilon), float(epsilon) / workload.n_dims), "table")
+    return why_unusable(name, (float(epsilon), float(epsilon) / workload.dims), "table")
 
 
 def _listed(parameter: str, given: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:

@@ -62,14 +62,14 @@ def prior_by_name(tally: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def workload_of(
-    schema: Any, n_dims: int, n_categories: int | None, prior: Any, values: Any, scales: Mapping[str, float]
+    schema: Any, dims: int, category_count: int | None, prior: Any, values: Any, scales: Mapping[str, float]
 ) -> Workload:
     """Groups of dimensions with the same size, prior and tolerance."""
     if prior is not None and values is not None:
         raise InvalidInput("prior together with values is not allowed: give one")
     try:
         if schema is None:
-            return _without_names(n_dims, n_categories, prior, values)
+            return _without_names(dims, category_count, prior, values)
         return _with_names(schema, prior, values, scales)
     except InvalidInput as refusal:
         if values is None or refusal.parameters != ("prior",):
@@ -124,18 +124,18 @@ def _group(dimension: Any, own: Any, common: Prior) -> Group:
     return replace(group, prior=_own_units(dimension, own))
 
 
-def _without_names(n_dims: int, n_categories: int | None, prior: Any, values: Any) -> Workload:
+def _without_names(dims: int, category_count: int | None, prior: Any, values: Any) -> Workload:
     if isinstance(prior, Mapping) or isinstance(values, Mapping):
         raise InvalidInput("a prior by name needs a schema: its dimensions have names and units")
-    if n_categories is not None and not (prior in (None, "uniform") and values is None):
-        raise InvalidInput("prior and values are not allowed with n_categories: use a schema to name them")
+    if category_count is not None and not (prior in (None, "uniform") and values is None):
+        raise InvalidInput("prior and values are not allowed with category_count: use a schema to name them")
     if values is None:
-        return Workload.of_size(n_dims, n_categories, UNIFORM if prior is None else as_prior(prior))
+        return Workload.of_size(dims, category_count, UNIFORM if prior is None else as_prior(prior))
     table = np.asarray(values, dtype=np.float64)
     if table.ndim == 1:
-        return Workload.of_size(n_dims, None, as_prior(table))
-    if table.ndim != 2 or table.shape[1] != n_dims:
-        raise InvalidInput.of("values", f"shape {table.shape}", f"one column for each of {n_dims} dimensions")
+        return Workload.of_size(dims, None, as_prior(table))
+    if table.ndim != 2 or table.shape[1] != dims:
+        raise InvalidInput.of("values", f"shape {table.shape}", f"one column for each of {dims} dimensions")
     return Workload(tuple(Group(1, prior=as_prior(column)) for column in table.T))
 
 

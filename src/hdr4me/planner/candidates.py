@@ -63,11 +63,11 @@ class Candidate(NamedTuple):
     method: str = ""
 
 
-def sampled_grid(n_dims: int, *, dense: int = 32, step: float = 1.1) -> list[int]:
+def sampled_grid(dims: int, *, dense: int = 32, step: float = 1.1) -> list[int]:
     """The m to try: every one up to `dense`, then `step` times as many each time, and all of them."""
-    grid = list(range(1, min(n_dims, dense) + 1))
-    while grid[-1] < n_dims:
-        grid.append(min(n_dims, max(grid[-1] + 1, round(grid[-1] * step))))
+    grid = list(range(1, min(dims, dense) + 1))
+    while grid[-1] < dims:
+        grid.append(min(dims, max(grid[-1] + 1, round(grid[-1] * step))))
     return grid
 
 
@@ -78,7 +78,7 @@ class _Alone:
         return True
 
     def n_questions(self, workload: Workload, m: int = 1) -> int:
-        return workload.n_dims
+        return workload.dims
 
     def share(self, workload: Workload, m: int) -> float:
         """The probability that a user answers a question."""
@@ -110,7 +110,7 @@ class _Pairs(_Alone):
         return workload.numeric > 1 and not workload.optional
 
     def n_questions(self, workload: Workload, m: int = 1) -> int:
-        return workload.n_dims - workload.numeric // 2
+        return workload.dims - workload.numeric // 2
 
     def possible(self, workload: Workload, epsilon: float, m: int) -> bool:
         return split_budget(epsilon, m) >= JOINT_FROM
@@ -141,10 +141,10 @@ class _Blocks(_Alone):
     """Numbers are asked as signs in blocks of at most m; each user answers one block under the whole ε."""
 
     def supports(self, workload: Workload) -> bool:
-        return workload.numeric == workload.n_dims > 1
+        return workload.numeric == workload.dims > 1
 
     def n_questions(self, workload: Workload, m: int = 1) -> int:
-        return -(-workload.n_dims // m)
+        return -(-workload.dims // m)
 
     def share(self, workload: Workload, m: int) -> float:
         return 1 / self.n_questions(workload, m)
@@ -153,13 +153,13 @@ class _Blocks(_Alone):
         return epsilon
 
     def possible(self, workload: Workload, epsilon: float, m: int) -> bool:
-        d = workload.n_dims
+        d = workload.dims
         return 2 <= m <= min(d, MAX_SIZE) and d // self.n_questions(workload, m) >= 2
 
     def reports(self, workload: Workload, name: str, budget: float, m: int, effort: Effort) -> Reports:
         """A decoded sign has the mean square 1/c², whatever the value; blocks differ by one in size at most."""
         possible = self.possible(workload, budget, m)
-        report = _signs(budget, workload.n_dims, m) if possible else INFEASIBLE
+        report = _signs(budget, workload.dims, m) if possible else INFEASIBLE
         for k, group in enumerate(workload.groups):
             yield k, group.count, report
 
@@ -168,10 +168,10 @@ class _Blocks(_Alone):
 
 
 @lru_cache(maxsize=8192)
-def _signs(epsilon: float, n_dims: int, m: int) -> MeanSquare:
-    sizes = np.array(block_sizes(n_dims, m))
+def _signs(epsilon: float, dims: int, m: int) -> MeanSquare:
+    sizes = np.array(block_sizes(dims, m))
     each = {int(b): quick_second_moment(epsilon, int(b)) for b in set(sizes.tolist())}
-    square = float(sum(b * each[b] for b in sizes.tolist()) / n_dims)
+    square = float(sum(b * each[b] for b in sizes.tolist()) / dims)
     return MeanSquare(square, lambda κ: square)
 
 
@@ -227,7 +227,7 @@ class Classes:
     def prediction(self, line: int = 0, *, bounded: bool = False) -> Prediction:
         """The law of the errors at one m, over the tolerances; `bounded` uses the largest error of small samples."""
         sds, reports = self.sds[line], self.reports[line]
-        largest = self.farthest(self.sampled[line]) if bounded and reports.few else None
+        largest = self.farthest(self.sampled[line]) if bounded and reports.small_sample else None
         zeros, counts = np.zeros_like(sds), self.counts.astype(np.int64)
         return Prediction(zeros, sds**2, counts, reports=reports, largest=largest)
 
@@ -236,7 +236,7 @@ def classes(
     workload: Workload,
     mechanism_name: str,
     method: str,
-    n_users: int,
+    users: int,
     epsilon: float,
     sampled: tuple[int, ...],
     *,
@@ -248,8 +248,8 @@ def classes(
     lines, reports = [], []
     for m in sampled:
         share, budget = arranged.share(workload, m), arranged.budget(epsilon, m)
-        inverse = mean_inverse_count(n_users, share)
-        κ = float(sampling_factor(n_users, inverse))
+        inverse = mean_inverse_count(users, share)
+        κ = float(sampling_factor(users, inverse))
         line = []
         for k, count, report in _reports(workload, mechanism_name, method, budget, m, effort):
             group = workload.groups[k]
@@ -260,7 +260,7 @@ def classes(
                 wide = float(widening(error, group.expected_present, workload.n_coordinates))
             line += [(inverse * v, alike, k, 1.0 if i == 1 else wide) for i, (v, alike) in enumerate(rows)]
         lines.append(line)
-        reports.append(Counts(n_users, share))
+        reports.append(Counts(users, share))
     variances, counts, numbers, wider = np.moveaxis(np.array(lines, np.float64), -1, 0)
     group_of = tuple(int(k) for k in numbers[0])
     scales = np.array([workload.groups[k].scale for k in group_of])

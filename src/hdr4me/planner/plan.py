@@ -88,7 +88,7 @@ class Option:
     """
 
     mechanism: str
-    n_sampled: int
+    sampled: int
     mse: float
     probability_within: float
     joint_probability_within: float
@@ -99,12 +99,12 @@ class Option:
     worst_mse: float
     worst_tolerance_each: float
     worst_tolerance_joint: float
-    n_users: int
-    n_dims: int
+    users: int
+    dims: int
     epsilon: float
     epsilon_per_value: float
     reports_per_dimension: float
-    few: bool
+    small_sample: bool
     categorical: str
     all_zeros_mse: float
     even_mse: float
@@ -119,7 +119,7 @@ class Option:
 
     def __repr__(self) -> str:
         return (
-            f"<Option {self.mechanism}, m = {self.n_sampled}: MSE {self.mse:.4g}, each within "
+            f"<Option {self.mechanism}, m = {self.sampled}: MSE {self.mse:.4g}, each within "
             f"±{self.tolerance_each:.3g} with {100 * self.probability:g} % probability>"
         )
 
@@ -147,7 +147,7 @@ class Option:
                 f"schema of {len(schema)} dimensions is not what was planned: {self.workload.what}"
             )
         if self.mechanism == BLOCKS:
-            blocks = block_names(schema.names, self.n_sampled)
+            blocks = block_names(schema.names, self.sampled)
             return Survey(schema, epsilon=self.epsilon, blocks=blocks, name=name)
         priors = (self.workload.groups[k].prior for k in self.workload.numbers)
         questions = design(
@@ -159,7 +159,7 @@ class Option:
             priors=dict(zip(Workload.number_names(schema), priors, strict=True)),
         )
         return Survey.from_questions(
-            schema, epsilon=self.epsilon, n_sampled=self.n_sampled, questions=questions, name=name
+            schema, epsilon=self.epsilon, sampled=self.sampled, questions=questions, name=name
         )
 
     @property
@@ -170,7 +170,7 @@ class Option:
     def classes(self, *, worst: bool = False) -> Classes:
         """The coordinates' variances, grouped by kind."""
         candidate = self.mechanism, self.categorical
-        return self.setting.classes(candidate, (self.n_sampled,), worst=worst, effort="design")
+        return self.setting.classes(candidate, (self.sampled,), worst=worst, effort="design")
 
     def deviation(self, *, worst: bool = False) -> Prediction:
         """The law of θ̂ − θ̄ behind the numbers, coordinates grouped by kind."""
@@ -216,14 +216,14 @@ class Option:
 def make_option(
     setting: Setting,
     candidate: Candidate,
-    n_sampled: int,
+    sampled: int,
     tolerance: float | None,
     probability: float,
     schema: Any = None,
 ) -> Option:
     """Everything about one candidate; without a tolerance, the one that all coordinates keep with `probability`."""
-    workload, n_users, epsilon = setting.workload, setting.n_users, setting.epsilon
-    made = partial(setting.classes, candidate, (n_sampled,), effort="design")
+    workload, users, epsilon = setting.workload, setting.users, setting.epsilon
+    made = partial(setting.classes, candidate, (sampled,), effort="design")
     assumed, largest = made(), made(worst=True)
     reports = assumed.reports[0]
     single, bound = assumed.prediction(), largest.prediction(bounded=True)
@@ -234,7 +234,7 @@ def make_option(
     mse = float(assumed.mse[0])
     return Option(
         mechanism=candidate.mechanism,
-        n_sampled=n_sampled,
+        sampled=sampled,
         mse=mse,
         probability_within=float(np.min(single.probability_within(ξ))),
         joint_probability_within=together.joint_probability_within(ξ),
@@ -245,12 +245,12 @@ def make_option(
         worst_mse=float(largest.mse[0]),
         worst_tolerance_each=bound.tolerance(probability),
         worst_tolerance_joint=bound.tolerance(probability, jointly=True),
-        n_users=n_users,
-        n_dims=workload.n_dims,
+        users=users,
+        dims=workload.dims,
         epsilon=epsilon,
-        epsilon_per_value=arrangement(candidate.mechanism).budget(epsilon, n_sampled),
-        reports_per_dimension=n_users * reports.share,
-        few=reports.few,
+        epsilon_per_value=arrangement(candidate.mechanism).budget(epsilon, sampled),
+        reports_per_dimension=users * reports.share,
+        small_sample=reports.small_sample,
         categorical=candidate.method,
         all_zeros_mse=without.zeros,
         even_mse=without.even,
@@ -266,7 +266,7 @@ class Winner:
 
     tolerance: float
     mechanism: str
-    n_sampled: int
+    sampled: int
     probability_within: float
     raw: bool
 
@@ -282,15 +282,15 @@ class Plan(Sequence[Option]):
     setting
         What was asked, as the search holds it.
     solved
-        What was solved for: "n_users", "n_dims", "epsilon", or nothing.
+        What was solved for: "users", "dims", "epsilon", or nothing.
     notes
         Which registered mechanisms could not be used, and why.
 
     Examples
     --------
     >>> from hdr4me.planner.ask import plan
-    >>> found = plan(n_users=10_000, n_dims=8, epsilon=1.0)
-    >>> found.best.n_sampled, len(found) == len(found.options)
+    >>> found = plan(users=10_000, dims=8, epsilon=1.0)
+    >>> found.best.sampled, len(found) == len(found.options)
     (1, True)
     """
 
@@ -320,9 +320,7 @@ class Plan(Sequence[Option]):
         from hdr4me.pages import html
 
         within = f"within ±{self.best.tolerance:.3g}: each"
-        shown = (
-            "name n_sampled mse probability_within joint_probability_within tolerance_each tolerance_joint"
-        )
+        shown = "name sampled mse probability_within joint_probability_within tolerance_each tolerance_joint"
         rows = map(attrgetter(*shown.split()), self.mechanisms)
         columns = ("mechanism", "m", "MSE", within, "all", "each ±", "all ±")
         return html.paragraph(self.summary) + html.table(columns, list(rows))
@@ -349,7 +347,9 @@ class Plan(Sequence[Option]):
         if self.asked is None or self.solved:
             return True
         p = self.best.probability
-        return self.kept >= p or (not self.best.few and self.setting.success(self.asked) >= math.log(p))
+        return self.kept >= p or (
+            not self.best.small_sample and self.setting.success(self.asked) >= math.log(p)
+        )
 
     @property
     def shortfall(self) -> str:
@@ -374,10 +374,10 @@ class Plan(Sequence[Option]):
         setting, tolerance, probability = self.setting, self.asked, self.best.probability
         assert tolerance is not None
         nearest = rank(setting, None, probability, self.best.schema, "", "error")
-        words = f"{counted(setting.n_users, 'user')} and ε = {setting.epsilon:g}"
+        words = f"{counted(setting.users, 'user')} and ε = {setting.epsilon:g}"
         message = not_reachable(nearest, tolerance, probability, words)
-        users, budget = (solve(setting, what, tolerance, probability) for what in ("n_users", "epsilon"))
-        ways = [counted(users.n_users, "user")] if users else []
+        users, budget = (solve(setting, what, tolerance, probability) for what in ("users", "epsilon"))
+        ways = [counted(users.users, "user")] if users else []
         ways += [f"ε = {budget.epsilon:g}"] if budget else []
         return NotReachable(message + (f"; it takes {' or '.join(ways)}" if ways else ""), nearest)
 
@@ -402,13 +402,13 @@ class Plan(Sequence[Option]):
         Among unbiased mechanisms it is the one of least variance. Raw Square wave is biased at small budgets and may
         keep a wide tolerance where no unbiased mechanism does; no survey deploys it so (the paper's Table II).
         """
-        best, d = self.best, self.best.n_dims
+        best, d = self.best, self.best.dims
         unbiased = min(self.mechanisms, key=lambda o: o.tolerance_each)
         law = unbiased.deviation(worst=self.setting.worst)
-        tried = [(unbiased.mechanism, unbiased.n_sampled, law, False)]
+        tried = [(unbiased.mechanism, unbiased.sampled, law, False)]
         for m in sorted({min(d, 4**k) for k in range(9)}) if best.workload.numeric else ():
             wave = scaled_mechanism("square_wave", epsilon=best.epsilon / m)
-            found = deviation(wave, n_users=best.n_users, n_dims=d, n_sampled=m, values=_VALUES)
+            found = deviation(wave, users=best.users, dims=d, sampled=m, values=_VALUES)
             tried.append(("square_wave", m, found, True))
         table = []
         for ξ in sorted(x for x in {*_TOLERANCES, best.tolerance} if np.isfinite(x)):
@@ -445,7 +445,7 @@ class Plan(Sequence[Option]):
         return {
             "summary": self.summary,
             "solved": self.solved,
-            **{name: getattr(self.best, name) for name in ("n_users", "n_dims", "epsilon", "tolerance")},
+            **{name: getattr(self.best, name) for name in ("users", "dims", "epsilon", "tolerance")},
             "tolerances": self.asked_in_units,
             "units": {name: self.unit(name) for name in self.own_units if self.unit(name)},
             "probability": self.best.probability,
@@ -480,12 +480,12 @@ def rank(
             if setting.deployable(candidate, m):
                 options.append(make_option(setting, candidate, m, tolerance, probability, schema))
     if rank_by == "probability":
-        options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.n_sampled))
+        options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.sampled))
     else:
-        options.sort(key=lambda o: (float(f"{o.mse:.12e}"), o.n_sampled))  # equal up to rounding is equal
+        options.sort(key=lambda o: (float(f"{o.mse:.12e}"), o.sampled))  # equal up to rounding is equal
     # Subset selection with sets of one category is randomised response: each way is shown once.
     kept: dict[tuple[Any, ...], Option] = {}
     for option in options:
         number = "" if option.categorical == option.mechanism else option.mechanism
-        kept.setdefault((number, option.n_sampled, f"{option.mse:.9e}"), option)
+        kept.setdefault((number, option.sampled, f"{option.mse:.9e}"), option)
     return Plan(tuple(kept.values()), setting, solved)

@@ -175,7 +175,7 @@ def pair_moments(epsilon: float, laws: Laws, own: Laws, *, exact: bool) -> Float
 @lru_cache(maxsize=256)
 def _designed_pair(epsilon: float, laws: Laws, own: Laws) -> Floats:
     made = number_pair(epsilon, first=laws[0], second=laws[1])
-    both = np.outer(*(prior.on_levels(made.takes[0].n_levels) for prior in own)).ravel()
+    both = np.outer(*(prior.on_levels(made.inputs[0].n_levels) for prior in own)).ravel()
     squares = second_moments(made)
     noise = [max(float(y @ both) - prior.mean_square, _LEAST) for y, prior in zip(squares, own, strict=True)]
     return np.array([*noise, max(float(y.max()) for y in squares)])
@@ -203,7 +203,7 @@ _LEVELS = np.concatenate([-OPTIONAL_POINTS[:0:-1], OPTIONAL_POINTS])
 def optional_design(epsilon: float) -> Marginal:
     """The report of the table that a survey has under a budget."""
     made = optional_number(epsilon)
-    levels = np.linspace(-1.0, 1.0, made.takes[0].n_levels)
+    levels = np.linspace(-1.0, 1.0, made.inputs[0].n_levels)
     targets = {"value": np.append(levels, 0.0), "present": np.append(np.ones(levels.size), 0.0)}
     decoders = {name: np.array(made.decoders[name]) for name in targets}
     return Marginal(probabilities(made.weights)[:, None, :], targets, decoders, levels)

@@ -37,7 +37,7 @@ class Setting:
     """A complete question: what, from whom, under which budget, by which candidates."""
 
     workload: Workload
-    n_users: int
+    users: int
     epsilon: float
     mechanisms: tuple[str, ...]
     methods: tuple[str, ...]
@@ -53,9 +53,9 @@ class Setting:
         even = all(g.prior.uniform and g.squares is g.present is None for g in self.workload.groups)
         return "worst" if self.worst else "uniform" if even else "given"
 
-    def of_dims(self, n_dims: int) -> Setting:
+    def of_dims(self, dims: int) -> Setting:
         """The same for so many dimensions like the first."""
-        return replace(self, workload=Workload((replace(self.workload.groups[0], count=n_dims),)))
+        return replace(self, workload=Workload((replace(self.workload.groups[0], count=dims),)))
 
     def candidates(self) -> list[Candidate]:
         """What can be tried; a plan without numbers is named by what answers its categories, or its first kind."""
@@ -94,7 +94,7 @@ class Setting:
     def _is_tried(self, name: str) -> bool:
         """Whether a candidate is tried: pairs and blocks need several numbers and a budget, unless nothing else is."""
         least = {PAIR: self.pairs_from, BLOCKS: BLOCKS_FROM}.get(name, 0.0)
-        alone = self.mechanisms == (name,) and (name == PAIR or self.workload.n_dims > 1)
+        alone = self.mechanisms == (name,) and (name == PAIR or self.workload.dims > 1)
         return alone or (self.epsilon >= least and arrangement(name).supports(self.workload))
 
     def classes(
@@ -112,7 +112,7 @@ class Setting:
             tuple(sampled_grid(arrangement(base).n_questions(self.workload))) if sampled is None else sampled
         )
         worst = self.worst if worst is None else worst
-        asked = self.workload, base, method, self.n_users, self.epsilon, grid
+        asked = self.workload, base, method, self.users, self.epsilon, grid
         return classes(*asked, worst=worst, effort=effort or self.effort)
 
     def best_sampled(self, candidate: Candidate) -> int:
@@ -139,7 +139,7 @@ class Setting:
             score = within @ made.counts if self.jointly else within.min(axis=1)
             k = int(score.argmax())
             log = float(score[k])
-            if made.reports[k].few:
+            if made.reports[k].small_sample:
                 found = made.prediction(k, bounded=self.jointly and self.workload.n_coordinates > 1)
                 log = found.log_joint_probability_within(tolerance)
                 if not self.jointly:
@@ -156,10 +156,10 @@ def solve(setting: Setting, what: str, tolerance: float, probability: float) -> 
     def meets(tried: Setting) -> bool:
         return tried.success(tolerance) >= target
 
-    if what == "n_users":
-        users = _fewest(lambda n: meets(replace(setting, n_users=n)), MAX_USERS)
-        return None if users is None else replace(setting, n_users=users)
-    if what == "n_dims":
+    if what == "users":
+        users = _fewest(lambda n: meets(replace(setting, users=n)), MAX_USERS)
+        return None if users is None else replace(setting, users=users)
+    if what == "dims":
         beyond = _fewest(lambda d: not meets(setting.of_dims(d)), MAX_DIMS + 1)
         dims = MAX_DIMS if beyond is None else beyond - 1
         return setting.of_dims(dims) if dims else None

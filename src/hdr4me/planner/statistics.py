@@ -133,7 +133,7 @@ def _variance(option: Option, group: Group, p: tuple[float, ...]) -> float:
     total = float(law @ moves**2 - (law @ moves) ** 2)
     each = table.law_at(prior.values) @ moves
     spread = float(prior.shares @ each**2 - (prior.shares @ each) ** 2)
-    return math.sqrt(max(total / _reports(option) - spread / option.n_users, 0.0))
+    return math.sqrt(max(total / _reports(option) - spread / option.users, 0.0))
 
 
 def _sd(option: Option, group: Group, p: tuple[float, ...]) -> float:
@@ -144,8 +144,8 @@ def _covariance(option: Option, group: Group, p: tuple[float, ...]) -> float:
     """By a product question if the schema has one, else from reports that answer both (m ≥ 2); independent numbers."""
     prior, noise, both = group.prior, _noise(option, group), _both(option)
     if option.schema is not None and any(getattr(x, "product", None) for x in option.schema.dimensions):
-        few = _quantiles(prior, (np.arange(_PAIRS) + 0.5) / _PAIRS)
-        products = np.outer(few, few).ravel()
+        small_sample = _quantiles(prior, (np.arange(_PAIRS) + 0.5) / _PAIRS)
+        products = np.outer(small_sample, small_sample).ravel()
         own = float(np.mean(np.asarray(_table(option, group).variance(products)))) + float(products.var())
         return math.sqrt((own + 2 * prior.mean**2 * (noise + prior.variance)) / _reports(option))
     return math.sqrt((noise**2 + 2 * noise * prior.variance) / both) if both >= 1 else math.inf
@@ -168,8 +168,8 @@ def _reports(option: Option) -> int:
 
 def _both(option: Option) -> float:
     """Reports that answer two given dimensions."""
-    m, d = option.n_sampled, option.n_dims
-    return option.n_users * m * (m - 1) / (d * (d - 1)) if d > 1 else 0.0
+    m, d = option.sampled, option.dims
+    return option.users * m * (m - 1) / (d * (d - 1)) if d > 1 else 0.0
 
 
 _SHAPE = "none of these mechanisms estimates more than the mean: add square_wave, piecewise or optimal"
@@ -185,7 +185,7 @@ STATISTICS: dict[str, tuple[Callable[[Option, Group, tuple[float, ...]], float],
 }
 
 
-def foretell(option: Option, statistic: str, p: tuple[float, ...] = _QUANTILES) -> float:
+def predict(option: Option, statistic: str, p: tuple[float, ...] = _QUANTILES) -> float:
     """The error of a statistic on the scale [−1, 1], averaged over an option's numbers; infinite if not estimable.
 
     The standard error of a mean, variance, standard deviation, covariance or mean by group, the Wasserstein-1 distance
@@ -211,10 +211,10 @@ def by_statistic(plan: Plan, statistic: str, p: Any = None) -> Plan:
     shares = _QUANTILES if p is None else tuple(float(x) for x in np.atleast_1d(p))
     if p is not None and (statistic != "quantile" or not all(0.0 < x < 1.0 for x in shares)):
         raise InvalidInput.of("p", p, "shares strictly between 0 and 1, with statistic = 'quantile'")
-    found = [(foretell(option, statistic, shares), option) for option in plan.options]
+    found = [(predict(option, statistic, shares), option) for option in plan.options]
     possible = [(error, option) for error, option in found if math.isfinite(error)]
     if not possible:
         raise InvalidInput(STATISTICS[statistic][1])
-    possible.sort(key=lambda pair: (pair[0], pair[1].n_sampled))
+    possible.sort(key=lambda pair: (pair[0], pair[1].sampled))
     errors, options = zip(*possible, strict=True)
     return replace(plan, options=options, statistic=statistic, statistic_errors=errors)

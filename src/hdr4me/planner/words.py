@@ -46,7 +46,7 @@ def summary(plan: Plan) -> str:
         _present(option),
         _sent(plan),
         f"{guess} would score {ratio}" if beats else "",
-        f"with {answers} for each dimension bounds replace the normal law" if option.few else "",
+        f"with {answers} for each dimension bounds replace the normal law" if option.small_sample else "",
         f"re-calibration is {option.recalibration.verdict}",
     ]
     return (
@@ -75,11 +75,11 @@ def _guess(option: Option) -> tuple[str, str]:
 
 def _opening(plan: Plan) -> str:
     option = plan.best
-    users, budget = counted(option.n_users, "user"), f"ε = {option.epsilon:g}"
+    users, budget = counted(option.users, "user"), f"ε = {option.epsilon:g}"
     openings = {
-        "n_users": f"You need {users} at {budget}: then ",
+        "users": f"You need {users} at {budget}: then ",
         "epsilon": f"You need {budget} with {users}: then ",
-        "n_dims": f"You can ask {counted(option.n_dims, 'dimension')} of {users} at {budget}: then ",
+        "dims": f"You can ask {counted(option.dims, 'dimension')} of {users} at {budget}: then ",
     }
     return openings.get(plan.solved, f"With {users} and {budget}, ")
 
@@ -89,8 +89,8 @@ def _sent(plan: Plan) -> str:
     option, workload = plan.best, plan.best.workload
     questions = arrangement(option.base).n_questions(workload)
     alone = next((x for x in plan.options if x.mechanism not in (PAIR, BLOCKS)), None)
-    if questions != option.n_dims:
-        words = f"each user answers {option.n_sampled:,} of {questions:,} questions, numbers in pairs"
+    if questions != option.dims:
+        words = f"each user answers {option.sampled:,} of {questions:,} questions, numbers in pairs"
         if option.mechanism == PAIR and alone is not None:
             gain = f"{number(alone.mse / option.mse)} times less error"
             words += f", because two numbers asked together under the whole budget have {gain} than {alone.mechanism}"
@@ -101,7 +101,7 @@ def _sent(plan: Plan) -> str:
         names += [CODEBOOK if any(group.length for group in workload.groups) else ""]
         names += [OPTIONAL if workload.optional else ""]
         by = listed(list(dict.fromkeys(name for name in names if name)))
-    return f"each user sends {option.n_sampled:,} of {counted(option.n_dims, 'value')} by {by}"
+    return f"each user sends {option.sampled:,} of {counted(option.dims, 'value')} by {by}"
 
 
 def _present(option: Option) -> str:
@@ -123,7 +123,7 @@ def not_reachable(nearest: Plan, tolerance: float, probability: float, reason: s
     return (
         f"not reachable: {reason} do not keep {best.workload.what} within ±{number(tolerance)} with "
         f"{percent(probability)} probability; the nearest is ±{number(reached)} by {best.mechanism}, "
-        f"{best.n_sampled:,} of {counted(best.n_dims, 'value')} sent"
+        f"{best.sampled:,} of {counted(best.dims, 'value')} sent"
     )
 
 
@@ -132,7 +132,9 @@ def _promise(option: Option) -> str:
     worst = [option.worst_tolerance_each] + ([] if single else [option.worst_tolerance_joint])
     if not math.isfinite(option.tolerance_each) and workload.has_optional:
         return f"nothing can be promised of {workload.what}: {_NO_MEAN}"
-    useless = _USELESS if option.few and not all(group.size for group in workload.groups) else math.inf
+    useless = (
+        _USELESS if option.small_sample and not all(group.size for group in workload.groups) else math.inf
+    )
     subject = "the estimate" if single else f"each of {workload.what}"
     p = percent(option.probability)
     each = f"{subject} will be within {_plus_minus(option.tolerance_each)} with {p} probability"

@@ -124,13 +124,13 @@ class Workload:
         return cls(groups, tuple(at[x] for x in dimensions))
 
     @classmethod
-    def of_size(cls, n_dims: int, n_categories: int | None = None, prior: Prior = UNIFORM) -> Workload:
+    def of_size(cls, dims: int, category_count: int | None = None, prior: Prior = UNIFORM) -> Workload:
         """So many dimensions alike: numbers, or categories of one size."""
-        if n_categories is None:
-            return cls((Group(n_dims, prior=prior),))
-        if type(n_categories) is not int or n_categories < 2:
-            raise InvalidInput.of("n_categories", n_categories, "an integer >= 2")
-        return cls((Group(n_dims, n_categories),))
+        if category_count is None:
+            return cls((Group(dims, prior=prior),))
+        if type(category_count) is not int or category_count < 2:
+            raise InvalidInput.of("category_count", category_count, "an integer >= 2")
+        return cls((Group(dims, category_count),))
 
     @staticmethod
     def number_names(schema: Any) -> list[str]:
@@ -191,7 +191,7 @@ class Workload:
         return sum(group.count for group in self.groups if group.choices)
 
     @cached_property
-    def n_dims(self) -> int:
+    def dims(self) -> int:
         """How many dimensions there are."""
         return sum(group.count for group in self.groups)
 
@@ -227,7 +227,7 @@ def size_of(dimension: Any) -> Shape:
     own = getattr(dimension, "at_most", 0), getattr(dimension, "length", 0)
     shape = len(dimension.categories), *own, int(dimension.has_gaps)
     if not any(shape) and not dimension.is_number:
-        words = f"a dimension that reads as {dimension.reads!r} cannot be planned or compared"
+        words = f"a dimension that reads as {dimension.input_kind!r} cannot be planned or compared"
         raise InvalidInput.of("schema", dimension.name, words)
     return shape
 

@@ -34,7 +34,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "none": (),
 }
 METHODS = tuple(OPTIONS)
-KINDS = ("honest", "average", "credible")
+KINDS = ("conservative", "average", "credible")
 _NAMES = {
     "l1": "HDR4ME L1",
     "l2": "HDR4ME L2",
@@ -291,7 +291,7 @@ class Recalibration:
         return html.paragraph(repr(self)[1:-1] + ". " + self.advice) + html.table(columns, rows)
 
     @property
-    def harm(self) -> float:
+    def error_ratio(self) -> float:
         """Error after over before; above 1 the re-calibration harms."""
         if self.expected_error_before == 0:
             return 1.0 if self.expected_error_after == 0 else float("inf")
@@ -309,7 +309,7 @@ class Recalibration:
         own = np.where(self.enhanced_mean == x, s, np.nan)
         return None if np.isnan(own).all() or self.used != "clip" else own
 
-    def interval(self, level: float = 0.95, kind: str = "honest") -> tuple[Floats, Floats]:
+    def interval(self, level: float = 0.95, kind: str = "conservative") -> tuple[Floats, Floats]:
         """Lower and upper ends of intervals for the true means; the estimate always lies inside.
 
         `honest` covers in each dimension, for any truth: the interval before re-calibration, cut to the domain. This is

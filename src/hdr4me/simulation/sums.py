@@ -59,7 +59,7 @@ class Simulated(NamedTuple):
 
 
 def simulate(
-    mechanism: Mechanism | Channel, values: ArrayLike, *, seed: int, n_sampled: int = 1, threads: int = 1
+    mechanism: Mechanism | Channel, values: ArrayLike, *, seed: int, sampled: int = 1, threads: int = 1
 ) -> Simulated:
     """Perturb values [n, d] and sum the reports of each dimension, without keeping them.
 
@@ -73,7 +73,7 @@ def simulate(
         True values [n, d], d from 1 to 65536, in the mechanism's domain; for a vector those of the ball of norm 1.
     seed
         A nonnegative integer; the same seed gives the same bits on any number of threads.
-    n_sampled
+    sampled
         How many dimensions each user reports, drawn without replacement.
     threads
         How many threads the fused kernel uses.
@@ -86,7 +86,7 @@ def simulate(
     Examples
     --------
     >>> from hdr4me.mechanisms import mechanism
-    >>> found = simulate(mechanism("piecewise", epsilon=1.0), np.full((100_000, 2), 0.5), seed=1, n_sampled=2)
+    >>> found = simulate(mechanism("piecewise", epsilon=1.0), np.full((100_000, 2), 0.5), seed=1, sampled=2)
     >>> bool(np.all(abs(found.mean - 0.5) < 0.05)), found.n_reports.tolist()
     (True, [100000.0, 100000.0])
     """
@@ -99,16 +99,16 @@ def simulate(
             raise InvalidInput.of(
                 "mechanism", mechanism, "a mechanism, such as hd.mechanism('piecewise', epsilon=1.0)"
             )
-        if n_sampled != 1:
-            raise InvalidInput.of("n_sampled", n_sampled, "1: a channel is one question")
+        if sampled != 1:
+            raise InvalidInput.of("sampled", sampled, "1: a channel is one question")
         return _together(response, np.asarray(values, np.float64), seed)
     data = _checked(mechanism, values)
-    if not 1 <= n_sampled <= data.shape[1]:
-        raise InvalidInput.of("n_sampled", n_sampled, f"an integer from 1 to {data.shape[1]}")
+    if not 1 <= sampled <= data.shape[1]:
+        raise InvalidInput.of("sampled", sampled, f"an integer from 1 to {data.shape[1]}")
     fused = fused_law(mechanism)
     if fused is None:
-        return accumulate_plainly(mechanism, data, n_sampled=n_sampled, seed=seed)
-    return Simulated(*accumulate(data, *fused, n_sampled=n_sampled, seed=seed, threads=threads))
+        return accumulate_plainly(mechanism, data, sampled=sampled, seed=seed)
+    return Simulated(*accumulate(data, *fused, sampled=sampled, seed=seed, threads=threads))
 
 
 def _checked(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.floating[Any]]:
@@ -142,7 +142,7 @@ def _together(response: Any, values: Floats, seed: int) -> Simulated:
 
 
 def accumulate_plainly(
-    mechanism: Mechanism, values: NDArray[np.floating[Any]], *, n_sampled: int, seed: int
+    mechanism: Mechanism, values: NDArray[np.floating[Any]], *, sampled: int, seed: int
 ) -> Simulated:
     """The reports of any mechanism, each drawn by `mechanism.sample`."""
     n, d = values.shape
@@ -151,13 +151,13 @@ def accumulate_plainly(
     for chunk, start in enumerate(range(0, n, rows)):
         rng = generator(seed, "plain", chunk)
         part = np.asarray(values[start : start + rows], dtype=np.float64)
-        if n_sampled == d:
+        if sampled == d:
             x = mechanism.sample(part, rng)
             total += x.sum(axis=0)
             squares += (x**2).sum(axis=0)
             reports += len(part)
             continue
-        dims = rng.random(part.shape).argpartition(n_sampled - 1, axis=1)[:, :n_sampled]
+        dims = rng.random(part.shape).argpartition(sampled - 1, axis=1)[:, :sampled]
         x = mechanism.sample(np.take_along_axis(part, dims, axis=1), rng).ravel()
         where = dims.ravel()
         total += np.bincount(where, weights=x, minlength=d)
@@ -201,7 +201,7 @@ def simulate_sums(mechanism: Mechanism, values: ArrayLike, rng: np.random.Genera
         return np.asarray(data.sum(0) + laplace_noise_sums(mechanism.scale, n, d, rng))
     if way == SKIPPING and isinstance(mechanism, UniformMixture):
         return _by_skipping(mechanism, data, rng)
-    return simulate(mechanism, data, seed=int(rng.integers(2**63)), n_sampled=d).total
+    return simulate(mechanism, data, seed=int(rng.integers(2**63)), sampled=d).total
 
 
 def _by_skipping(mechanism: UniformMixture, data: Floats, rng: np.random.Generator) -> Floats:

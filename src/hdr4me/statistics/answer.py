@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.statistics.intervals import EXACT, FEW_NOTE, NORMAL, FewLaw, Floats, Intervals, Rows, quantile
+from hdr4me.statistics.intervals import (
+    EXACT,
+    FEW_NOTE,
+    NORMAL,
+    Floats,
+    Intervals,
+    Rows,
+    SmallSampleLaw,
+    quantile,
+)
 from hdr4me.survey import Survey
 
 if TYPE_CHECKING:
@@ -24,11 +33,11 @@ Row = dict[str, Any]
 # A dimension with more than SHOWN categories shows those that are significantly the largest, and at most so many; a
 # vector with more than _COORDINATES coordinates shows the first SHOWN of them.
 SHOWN, _COORDINATES = 20, 40
-OK, ONE, NONE, UNSURE = "ok", "one report", "no reports", "too few have a value"
+OK, ONE, NONE, NOT_SIGNIFICANT = "ok", "one report", "no reports", "too few have a value"
 _IN_UNITS = ("mean", "mean_by", "quantile", "sd")
 _BY_ROW = (
     "statistics", "dimensions", "categories", "notes",
-    "value", "standard_error", "n_answers", "scaled_value", "scaled_error", "unsure",
+    "value", "standard_error", "n_answers", "scaled_value", "scaled_error", "not_significant",
 )  # fmt: skip
 
 
@@ -84,13 +93,13 @@ class Answer:
     n_answers: NDArray[np.int64]
     scaled_value: Floats
     scaled_error: Floats
-    unsure: NDArray[np.bool_]
+    not_significant: NDArray[np.bool_]
     method: str = "raw"
     advice: tuple[str, ...] = ()
     intervals: Intervals | None = None
     recalibration: Recalibration | None = None
     notes: tuple[str, ...] = ()
-    few: FewLaw | None = None
+    small_sample: SmallSampleLaw | None = None
 
     def __len__(self) -> int:
         return len(self.dimensions)
@@ -146,7 +155,7 @@ class Answer:
             raise InvalidInput(
                 "top() is of one statistic of one dimension: take answer.frequencies(name) first"
             )
-        order, sure = surely_largest(self.value, *joint_interval(self, level))
+        order, sure = significantly_largest(self.value, *joint_interval(self, level))
         return self._taken(order[: max(sure[sure <= most].tolist(), default=0)])
 
     def _taken(self, rows: Sequence[int] | NDArray[np.int64]) -> Answer:
@@ -162,14 +171,17 @@ class Answer:
         for name, values in own.items():
             array = isinstance(values, np.ndarray)
             own[name] = values[chosen] if array else tuple(values[i] for i in chosen.tolist())
-        few = None if self.few is None else self.few.taken(chosen)
-        return replace(self, **own, intervals=None if whole is None else part, few=few)
+        small_sample = None if self.small_sample is None else self.small_sample.taken(chosen)
+        return replace(self, **own, intervals=None if whole is None else part, small_sample=small_sample)
 
     @property
     def status(self) -> tuple[str, ...]:
         """For each row: ok, one report, no reports, or too few have a value."""
-        pairs = zip(self.n_answers.tolist(), self.unsure.tolist(), strict=True)
-        return tuple(NONE if not n else ONE if n < 2 else UNSURE if unsure else OK for n, unsure in pairs)
+        pairs = zip(self.n_answers.tolist(), self.not_significant.tolist(), strict=True)
+        return tuple(
+            NONE if not n else ONE if n < 2 else NOT_SIGNIFICANT if not_significant else OK
+            for n, not_significant in pairs
+        )
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -193,22 +205,22 @@ class Answer:
         simultaneous
             Whether that probability is of all rows of this answer at once.
         kind
-            Of distributions, quantiles and variances: "honest" (the default) or "short"; see the page on statistics.
-            After re-calibration: "honest" (the default), "average" or "credible"; see the page on re-calibration.
+            Of distributions, quantiles and variances: "conservative" (the default) or "approximate".
+            After re-calibration: "conservative" (the default), "average" or "credible".
         """
         if self.intervals is not None:
             if simultaneous and self.method != "raw":
                 raise InvalidInput("simultaneous intervals are those of the answer before re-calibration")
             joint = 1.0 - (1.0 - level) / max(len(self), 1) if simultaneous else level  # Bonferroni
-            return self.intervals(joint, kind or "honest")
+            return self.intervals(joint, kind or "conservative")
         if kind not in (None, "raw"):
             raise InvalidInput.of("kind", kind, "None, for this answer is not re-calibrated")
         n_joint = self._n_joint(simultaneous)
         reach = quantile(level, self.n_answers, n_joint) * self.standard_error
         low, high = self.value - reach, self.value + reach
         rows = self._few_rows(level, simultaneous)
-        if self.few is not None and rows.size:
-            ends = self.few.ends(1.0 - (1.0 - level) / n_joint, rows)  # Bonferroni
+        if self.small_sample is not None and rows.size:
+            ends = self.small_sample.ends(1.0 - (1.0 - level) / n_joint, rows)  # Bonferroni
             low[rows] = np.minimum(ends[0], self.value[rows])
             high[rows] = np.maximum(ends[1], self.value[rows])
         return low, high
@@ -221,14 +233,14 @@ class Answer:
         """
         if self.intervals is not None:
             return ("own",) * len(self)
-        few = set(self._few_rows(level, simultaneous).tolist())
-        return tuple(EXACT if i in few else NORMAL for i in range(len(self)))
+        small_sample = set(self._few_rows(level, simultaneous).tolist())
+        return tuple(EXACT if i in small_sample else NORMAL for i in range(len(self)))
 
     def _few_rows(self, level: float, simultaneous: bool) -> NDArray[np.int64]:
         """The rows whose interval, or honest interval after re-calibration, comes from a small-sample law."""
-        if self.few is None or (self.intervals is not None and self.method == "raw"):
+        if self.small_sample is None or (self.intervals is not None and self.method == "raw"):
             return np.zeros(0, np.int64)
-        wanted = self.few.rows(1.0 - (1.0 - level) / self._n_joint(simultaneous))
+        wanted = self.small_sample.rows(1.0 - (1.0 - level) / self._n_joint(simultaneous))
         return np.flatnonzero((self.n_answers > 1) & wanted)
 
     def _n_joint(self, simultaneous: bool) -> int:
@@ -292,10 +304,10 @@ def joint_interval(answer: Answer, level: float) -> tuple[Floats, Floats]:
     """Ends that hold for all rows at once."""
     if answer.method == "raw" or answer.intervals is None:
         return answer.interval(level, simultaneous=True)
-    return answer.interval(1.0 - (1.0 - level) / max(len(answer), 1), kind="honest")  # Bonferroni
+    return answer.interval(1.0 - (1.0 - level) / max(len(answer), 1), kind="conservative")  # Bonferroni
 
 
-def surely_largest(value: Floats, low: Floats, high: Floats) -> tuple[Rows, Rows]:
+def significantly_largest(value: Floats, low: Floats, high: Floats) -> tuple[Rows, Rows]:
     """The rows from the largest value to the smallest, and each k for which the first k lie above all the others."""
     order = np.argsort(-value, kind="stable")
     above = np.minimum.accumulate(low[order])[:-1]
@@ -339,7 +351,7 @@ def _surest(answer: Answer, rows: list[Row], level: float, simultaneous: bool) -
         low, high = (np.array([row[end] for row in rows], np.float64) for end in ("lower", "upper"))
     else:
         low, high = joint_interval(answer, level)
-    order, found = surely_largest(answer.value, low, high)
+    order, found = significantly_largest(answer.value, low, high)
     shown = found[found <= SHOWN]
     more = found[(found > SHOWN) & (found <= len(rows) // 2)]
     sure = int(shown[-1]) if shown.size else int(more[0]) if more.size else 0

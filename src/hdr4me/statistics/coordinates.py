@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from hdr4me.channels import Channel
 from hdr4me.channels.response import Response
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.moments import SURELY
+from hdr4me.framework.moments import SIGNIFICANT
 from hdr4me.statistics.calibrate import Floats, functional, indicator_moments, value_moments
-from hdr4me.statistics.intervals import FewLaw, few_indicators, few_means, few_ratio
+from hdr4me.statistics.intervals import SmallSampleLaw, few_indicators, few_means, few_ratio
 from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
@@ -34,7 +34,7 @@ class Coordinates(Statistic):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def serves(self, dimension: Dimension, channel: Channel) -> bool:
+    def supports(self, dimension: Dimension, channel: Channel) -> bool:
         return self.name in dimension.statistics
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
@@ -125,7 +125,7 @@ def _means(counted: Counted, group: list[int], name: str) -> dict[int, Part]:
     value, error = np.full((2, len(counts)), np.nan)
     some, several = answers > 0, answers > 1
     decoded = functional(marginal, name)
-    law: FewLaw | None
+    law: SmallSampleLaw | None
     if marginal.indicator:
         for start in range(0, len(counts), size):
             own = slice(start, start + size)
@@ -150,7 +150,7 @@ def _means(counted: Counted, group: list[int], name: str) -> dict[int, Part]:
             error[rows],
             int(answers[rows[0]]),
             scaled=not marginal.indicator and name == "value",
-            few=None if law is None else (law, rows),
+            small_sample=None if law is None else (law, rows),
         )
     return made
 
@@ -177,18 +177,27 @@ def _among_present(counted: Counted, j: int) -> Part:
     marginal = marginal_of(counted, j)
     counts, r = _counts(counted, j)
     value, present = marginal.decoders["value"], marginal.decoders["present"]
-    mean, error, unsure, few = np.nan, np.nan, False, None
+    mean, error, not_significant, small_sample = np.nan, np.nan, False, None
     if r > 1:
         share, share_error = _one(counts, counted.n_reports, functional(marginal, "present"))
-        unsure = not share > SURELY * share_error
+        not_significant = not share > SIGNIFICANT * share_error
         mean = float(counts @ value) / r / share if share else np.nan
         # The residual value − mean·present has mean 0; its variance over share² is the ratio's to first order.
         if share:
             rest = functional(marginal, "value", float(np.clip(mean, -1.0, 1.0)))
             error = _one(counts, counted.n_reports, rest)[1] / abs(share)
         law = few_ratio(marginal.rows, value, present, counts.astype(np.float64), error)
-        few = law, np.zeros(1, np.int64)
-    return Part(j, (None,), np.array([mean]), np.array([error]), r, scaled=True, unsure=unsure, few=few)
+        small_sample = law, np.zeros(1, np.int64)
+    return Part(
+        j,
+        (None,),
+        np.array([mean]),
+        np.array([error]),
+        r,
+        scaled=True,
+        not_significant=not_significant,
+        small_sample=small_sample,
+    )
 
 
 def _one(counts: NDArray[np.int64], n_reports: int, decoded: Any) -> tuple[float, float]:
@@ -230,14 +239,14 @@ def _vectors_among_present(counted: Counted, j: int) -> Part:
     r, mean, square, least = _vector_moments(counted, j)
     labels = counted.survey.schema.dimensions[j].rows
     ratio = error = np.full(len(labels), np.nan)
-    unsure = False
+    not_significant = False
     if r > 1:
         part = _share_of_vectors(counted, j)
         share, share_error = float(part.value[0]), float(part.error[0])
-        unsure = not share > SURELY * share_error
+        not_significant = not share > SIGNIFICANT * share_error
         y, ratio = mean[:-1], mean[:-1] / (share or np.nan)
         kept = np.clip(ratio, -1.0, 1.0)
         present = 1.0 + 2.0 * mean[-1] + square[-1]
         spread = square[:-1] - 2.0 * kept * y + kept**2 * present - (y - kept * share) ** 2
         error = np.sqrt(np.maximum(spread, least * (1.0 + kept**2)) / (r - 1)) / abs(share)
-    return Part(j, labels, ratio, error, r, scaled=True, unsure=unsure)
+    return Part(j, labels, ratio, error, r, scaled=True, not_significant=not_significant)

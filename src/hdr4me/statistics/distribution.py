@@ -24,14 +24,17 @@ from hdr4me.survey import Dimension
 Wanted = tuple[
     tuple[str, ...], Callable[[int, tuple[str, ...], Shape], Part]
 ]  # labels, and what makes the part
-KINDS = ("honest", "short")  # for every distribution, and shorter ones for distributions without spikes
+KINDS = (
+    "conservative",
+    "approximate",
+)  # for every distribution, and shorter ones for distributions without spikes
 SPIKES = "the values seem to have spikes: the short interval, which assumes none, may miss"
 # Intervals of quantiles end on this grid, rounded outwards; a coarse grid is searched first.
 _GRID, _COARSE = np.linspace(-1.0, 1.0, 257), 8
 # A quantile is flagged nearer to an end than this share of the range, or with less than this share of values beyond.
 _EDGE, _TAIL = 0.05, 0.1
 # A variance must be this many standard errors above 0 before its root is given.
-_SURELY = 2.0
+_SIGNIFICANT = 2.0
 
 
 class Spread(Statistic):
@@ -40,7 +43,7 @@ class Spread(Statistic):
     def __init__(self, name: str, wanted: Callable[[dict[str, Any]], Callable[[Dimension], Wanted]]) -> None:
         self.name, self.wanted = name, wanted
 
-    def serves(self, dimension: Dimension, channel: Channel) -> bool:
+    def supports(self, dimension: Dimension, channel: Channel) -> bool:
         return shows_shape(dimension, channel)
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
@@ -49,7 +52,7 @@ class Spread(Statistic):
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         progress = options.pop("progress", None)
         rows_of = self.wanted(options)
-        self.no_more(options)
+        self.check_options(options)
         rows = {j: rows_of(counted.survey.schema.dimensions[j]) for j in dimensions}
         found = shapes(counted, dimensions, progress)
         return [
@@ -102,11 +105,11 @@ class Variance(Spread):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def serves(self, dimension: Dimension, channel: Channel) -> bool:
+    def supports(self, dimension: Dimension, channel: Channel) -> bool:
         return shows_shape(dimension, channel) and channel.response.marginal().square is not None
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        self.no_more(options)
+        self.check_options(options)
         return [_variance(counted, j, root=self.name == "sd") for j in dimensions]
 
 
@@ -165,7 +168,7 @@ def _with_intervals(
 
     def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
-        low, high = np.array([ends(level, kind == "short", i) for i in range(value.size)]).T
+        low, high = np.array([ends(level, kind == "approximate", i) for i in range(value.size)]).T
         return np.minimum(low, value), np.maximum(high, value)
 
     nothing = np.full(value.size, np.nan)
@@ -238,18 +241,18 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
     def in_units(variance: float) -> float:
         return float(np.sqrt(max(variance, 0.0))) * unit if root else variance * unit**2
 
-    known = not root or found > _SURELY * error
+    known = not root or found > _SIGNIFICANT * error
     spread = error * unit**2 if not root else error / 2 / np.sqrt(found) * unit if known else np.nan
 
     def ends(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
         # The conservative interval reaches beyond [V̂ − Δ²/12, V̂ + Δ²/6], which rounding may hide.
-        below, above = (marginal.step**2 / 12, marginal.step**2 / 6) if kind == "honest" else (0.0, 0.0)
+        below, above = (marginal.step**2 / 12, marginal.step**2 / 6) if kind == "conservative" else (0.0, 0.0)
         reach = reach_beyond(level, int(r), (below + above) / error if error > 0 else 0.0) * error
         return np.array([in_units(found - below - reach)]), np.array([in_units(found + above + reach)])
 
     rows = np.array([in_units(found)]), np.array([spread])
-    return Part(j, (None,), *rows, int(r), unsure=not known, intervals=ends)
+    return Part(j, (None,), *rows, int(r), not_significant=not known, intervals=ends)
 
 
 def reach_beyond(level: float, r: float, width: float) -> float:

@@ -43,7 +43,7 @@ _NEEDED = 0.95  # effective answers that the normal law needs, over z⁵
 
 
 @dataclass(frozen=True, eq=False)
-class FewLaw:
+class SmallSampleLaw:
     """Rows that share a law for few answers: their effective answers, and (level, rows) → their ends."""
 
     effective: Floats
@@ -54,19 +54,19 @@ class FewLaw:
         z = -float(ndtri((1 - level) / 2))
         return np.asarray(~(self.effective >= _NEEDED * z**5))
 
-    def taken(self, chosen: Rows) -> FewLaw:
+    def taken(self, chosen: Rows) -> SmallSampleLaw:
         """The law of some of the rows."""
-        return FewLaw(self.effective[chosen], lambda level, rows: self.ends(level, chosen[rows]))
+        return SmallSampleLaw(self.effective[chosen], lambda level, rows: self.ends(level, chosen[rows]))
 
 
 def joined(
-    parts: list[tuple[int, tuple[FewLaw, Rows] | None]], scale: Floats, middle: Floats
-) -> FewLaw | None:
+    parts: list[tuple[int, tuple[SmallSampleLaw, Rows] | None]], scale: Floats, middle: Floats
+) -> SmallSampleLaw | None:
     """One law in own units, from the number of rows of each part, its law and its rows there; None if none has one."""
-    numbers: dict[FewLaw, int] = {}
+    numbers: dict[SmallSampleLaw, int] = {}
     law_of, member, effective = [], [], []
-    for size, few in parts:
-        law, rows = few or (None, np.zeros(size, np.int64))
+    for size, small_sample in parts:
+        law, rows = small_sample or (None, np.zeros(size, np.int64))
         law_of.append(np.full(size, -1 if law is None else numbers.setdefault(law, len(numbers))))
         member.append(rows)
         effective.append(np.full(size, np.inf) if law is None else law.effective[rows])
@@ -82,12 +82,12 @@ def joined(
                 low[mine], high[mine] = law.ends(level, row_of[rows[mine]])
         return middle[rows] + scale[rows] * low, middle[rows] + scale[rows] * high
 
-    return FewLaw(np.concatenate(effective), ends)
+    return SmallSampleLaw(np.concatenate(effective), ends)
 
 
 def few_means(
     found: Functional, counts: Rows, errors: Floats, n_reports: int, *, noise: bool = False
-) -> FewLaw:
+) -> SmallSampleLaw:
     """Of means of one decoder."""
     r = counts.sum(axis=1).astype(np.float64)
     rows, decode = found.rows, found.decode
@@ -102,10 +102,10 @@ def few_means(
             low[mine], high[mine] = mean - above, mean + below
         return low, high
 
-    return FewLaw(_effective(r, errors, skew_size(rows, decode)), ends)
+    return SmallSampleLaw(_effective(r, errors, skew_size(rows, decode)), ends)
 
 
-def few_ratio(rows: Floats, first: Floats, second: Floats, counts: Floats, error: float) -> FewLaw:
+def few_ratio(rows: Floats, first: Floats, second: Floats, counts: Floats, error: float) -> SmallSampleLaw:
     """Of one ratio of means, first over second."""
     r = counts.sum()
     mean = (counts @ first) / (counts @ second) if counts @ second > 0 else 0.0
@@ -116,10 +116,12 @@ def few_ratio(rows: Floats, first: Floats, second: Floats, counts: Floats, error
         low, high = ratio_interval(first, second, counts, level)
         return np.full(chosen.size, low), np.full(chosen.size, high)
 
-    return FewLaw(_effective(np.array([r]), np.array([error * share]), skew_size(rows, residual)), ends)
+    return SmallSampleLaw(
+        _effective(np.array([r]), np.array([error * share]), skew_size(rows, residual)), ends
+    )
 
 
-def few_indicators(found: Functional, counts: Rows, errors: Floats, n_reports: int) -> FewLaw:
+def few_indicators(found: Functional, counts: Rows, errors: Floats, n_reports: int) -> SmallSampleLaw:
     """Of frequencies, from the cells of each category's indicator."""
     r, decode = counts.sum(axis=1).astype(np.float64), found.decode
     if decode.size > 2:
@@ -136,7 +138,7 @@ def few_indicators(found: Functional, counts: Rows, errors: Floats, n_reports: i
             low[mine], high[mine] = category_interval(named, int(answers), p, q, level, everybody=everybody)
         return low, high
 
-    return FewLaw(_effective(r, errors, equal - other), ends)
+    return SmallSampleLaw(_effective(r, errors, equal - other), ends)
 
 
 def _effective(r: Floats, errors: Floats, size: float) -> Floats:

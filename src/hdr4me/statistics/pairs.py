@@ -19,7 +19,7 @@ from hdr4me.survey import Dimension, Product, Survey
 
 # A group's share, and variances of a correlation, must be this many standard errors above 0 before anything is given;
 # variances must be _CLEARLY above 0 before a correlation has no note.
-_SURELY, _CLEARLY = 3.0, 6.0
+_SIGNIFICANT, _CLEARLY = 3.0, 6.0
 DOUBTFUL = "a variance is hardly above its noise, and told where chance made it larger: the interval may miss"
 
 
@@ -28,7 +28,7 @@ class OfTwo(Statistic):
 
     def two(self, dimensions: Sequence[int], options: dict[str, Any]) -> tuple[int, int]:
         """Exactly two different dimensions, and no option but `pairs`."""
-        self.no_more(options, "pairs")
+        self.check_options(options, "pairs")
         if len(dimensions) != 2 or dimensions[0] == dimensions[1]:
             raise InvalidInput.of("dimensions", list(dimensions), f"two different names for a {self.name}")
         return dimensions[0], dimensions[1]
@@ -43,7 +43,7 @@ class Covariance(OfTwo):
 
     name = "covariance"
 
-    def serves(self, dimension: Dimension, channel: Channel) -> bool:
+    def supports(self, dimension: Dimension, channel: Channel) -> bool:
         return dimension.is_number and has_law(channel)
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
@@ -68,15 +68,15 @@ class Correlation(Covariance):
         (covariance,) = super().parts(counted, dimensions, **options)
         for i in dimensions:
             asked = counted.survey.schema.dimensions[i], channel_of(counted.survey, i)[0]
-            if not VARIANCE.serves(*asked):
+            if not VARIANCE.supports(*asked):
                 raise InvalidInput(VARIANCE.refusal(*asked))
         variances = VARIANCE.parts(counted, dimensions)
         v = np.array([float(part.value[0]) for part in variances])
         e = np.array([float(part.error[0]) for part in variances])
         where = covariance.dimension, covariance.categories
-        if not (v > _SURELY * e).all():
+        if not (v > _SIGNIFICANT * e).all():
             nothing = np.array([np.nan])
-            return [Part(*where, nothing, nothing, covariance.n_answers, unsure=True)]
+            return [Part(*where, nothing, nothing, covariance.n_answers, not_significant=True)]
         root = float(np.sqrt(v.prod()))
         value = covariance.value / root
         # Errors of the variances add to the covariance's to first order; they share few reports.
@@ -95,8 +95,8 @@ class By(OfTwo):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def serves(self, dimension: Dimension, channel: Channel) -> bool:
-        return COVARIANCE.serves(dimension, channel) or dimension.is_category
+    def supports(self, dimension: Dimension, channel: Channel) -> bool:
+        return COVARIANCE.supports(dimension, channel) or dimension.is_category
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         return f"{dimension.name!r} has no part in {self.name}: it must be a number that is not optional, or a category"
@@ -106,9 +106,9 @@ class By(OfTwo):
         first, second = (counted.survey.schema.dimensions[i] for i in (j, k))
         mean = self.name == "mean_by"
         if not second.is_category or not (first.is_number if mean else first.is_category):
-            takes = "a number and then the category that groups, such as ['income', 'region']"
-            takes = takes if mean else "two categories, the second of which groups"
-            raise InvalidInput(f"{self.name} takes {takes}")
+            allowed = "a number and then the category that groups, such as ['income', 'region']"
+            allowed = allowed if mean else "two categories, the second of which groups"
+            raise InvalidInput(f"{self.name} accepts {allowed}")
         own, groups = ("",) if mean else first.categories, second.categories
         cells = [(c, g) for g in range(len(groups)) for c in range(len(own))]
         joints = [joint_of(counted, options.get("pairs"), j, k, c, g) for c, g in cells]
@@ -157,8 +157,8 @@ def joint_of(counted: Counted, pairs: Any, j: int, k: int, category_j: int = 0, 
     decoded = []
     for i, category in ((j, category_j), (k, category_k)):
         channel, place = channel_of(survey, i)
-        values, take, rest = channel.response.classes(place, category)
-        chosen = counts[take]
+        values, input_, rest = channel.response.classes(place, category)
+        chosen = counts[input_]
         if rest:
             # One more class: answers that raise none of these counters; the last entry counts every report.
             chosen = np.concatenate([chosen, (counts[-1] - chosen.sum(axis=0))[None]])
@@ -170,18 +170,18 @@ def joint_of(counted: Counted, pairs: Any, j: int, k: int, category_j: int = 0, 
 def _ratios(j: int, labels: tuple[str, ...], joints: list[Joint], *, scaled: bool) -> Part:
     """The mean of the first decoding among those whom the second one indicates."""
     value, error = np.full((2, len(joints)), np.nan)
-    unsure = np.zeros(len(joints), bool)
+    not_significant = np.zeros(len(joints), bool)
     for i, joint in enumerate(joints):
         if joint.n < 2:
             continue
         indicator = np.outer(np.ones_like(joint.first), joint.second)
         share, share_error = joint.mean(indicator), joint.error(indicator)
-        unsure[i] = not share > _SURELY * share_error
-        if not unsure[i]:
+        not_significant[i] = not share > _SIGNIFICANT * share_error
+        if not not_significant[i]:
             value[i] = joint.mean(np.outer(joint.first, joint.second)) / share
             error[i] = joint.error(np.outer(joint.first - value[i], joint.second)) / share
     answers = np.array([int(joint.n) for joint in joints])
-    return Part(j, labels, value, error, answers, scaled=scaled, unsure=unsure)
+    return Part(j, labels, value, error, answers, scaled=scaled, not_significant=not_significant)
 
 
 def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> tuple[float, float, int]:
@@ -263,7 +263,7 @@ def _by_product(counted: Counted, j: int, k: int, product: int) -> tuple[float, 
     (s, var_s, spread_s), (t, var_t, spread_t), (x, var_x, _) = (_mean(counted, i) for i in (j, k, product))
     answers = min(int(counts_of(counted, i).sum()) for i in (j, k, product))
     found = x - s * t
-    q, m = len(survey.questions), survey.n_sampled
+    q, m = len(survey.questions), survey.sampled
     share = 1.0 if m == 1 else (q - m) / (m * (q - 1))
     together = s * t * found + t**2 * spread_s + s**2 * spread_t
     variance = var_x + t**2 * var_s + s**2 * var_t + var_s * var_t

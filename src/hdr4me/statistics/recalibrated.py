@@ -36,7 +36,7 @@ class _Part:
     error: Floats
     advice: str
     found: Recalibration | None = (
-        None  # has intervals of other kinds than "honest", on the scale of the method
+        None  # has intervals of other kinds than "conservative", on the scale of the method
     )
 
 
@@ -76,7 +76,7 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
             rows = part.rows
             ends = (np.clip(end[rows], low[rows], high[rows]) for end in (lower, upper))
             honest = containing(value[rows], *ends)
-            if kind != "honest" and part.found is not None:
+            if kind != "conservative" and part.found is not None:
                 own = part.found.interval(level, kind)
                 made = in_units(own[0], rows), in_units(own[1], rows)
                 if kind == "average":
@@ -94,7 +94,7 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
         method=method,
         advice=(*(part.advice for part in parts), *_left(answer, method, means)),
         intervals=intervals,
-        few=None if answer.intervals is not None else answer.few,
+        small_sample=None if answer.intervals is not None else answer.small_sample,
         recalibration=None if means is None else means.found,
     )
 
@@ -120,7 +120,7 @@ def _means(answer: Answer, method: str, options: dict[str, Any]) -> _Part | None
 def _known(answer: Answer, *statistics: str) -> Rows:
     """The rows of these statistics that have a standard error."""
     wanted = np.array([name in statistics for name in answer.statistics], bool)
-    return np.flatnonzero(np.isfinite(answer.scaled_error) & ~answer.unsure & wanted)
+    return np.flatnonzero(np.isfinite(answer.scaled_error) & ~answer.not_significant & wanted)
 
 
 def _for_few_answers(
@@ -130,8 +130,8 @@ def _for_few_answers(
 
     The larger of a row's own and the pooled standard error counts, times Student's quantile over the normal one.
     """
-    few = np.isin(rows, answer._few_rows(level, False))
-    if not few.any():
+    small_sample = np.isin(rows, answer._few_rows(level, False))
+    if not small_sample.any():
         return average
     own, number = answer.scaled_error[rows], answer.n_answers[rows]
     known = np.maximum(own, np.finfo(np.float64).tiny)
@@ -139,8 +139,10 @@ def _for_few_answers(
     longer *= quantile(level, number, 1) / float(ndtri(0.5 * (1 + level)))
     middle, half = 0.5 * (average[0] + average[1]), 0.5 * (average[1] - average[0]) * longer
     lower, upper = middle - half, middle + half
-    safe = few & ((number < _FEW) | (own == 0) | (upper - lower > honest[1] - honest[0]))
-    lower, upper = (np.where(few, new, old) for new, old in zip((lower, upper), average, strict=True))
+    safe = small_sample & ((number < _FEW) | (own == 0) | (upper - lower > honest[1] - honest[0]))
+    lower, upper = (
+        np.where(small_sample, new, old) for new, old in zip((lower, upper), average, strict=True)
+    )
     return np.where(safe, honest[0], lower), np.where(safe, honest[1], upper)
 
 

@@ -18,8 +18,8 @@ from hdr4me.mechanisms.joint import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.statistics.answer import Answer
 from hdr4me.statistics.distribution import check_kind
-from hdr4me.statistics.foretell import GENERAL, NEXT, Range, narrowed, spread_of, unseen_share
 from hdr4me.statistics.intervals import Floats, quantile
+from hdr4me.statistics.predict import GENERAL, NEXT, Range, narrowed, spread_of, unseen_share
 from hdr4me.statistics.shapes import Shape, has_law, shapes, shows_shape
 from hdr4me.statistics.statistic import Counted, channel_of, counts_of, estimate
 from hdr4me.survey import Product, Schema, Survey
@@ -93,22 +93,22 @@ def refine(
         noise = named(mechanism, epsilon=survey.epsilon_per_answer).exact().mean_variance()
     else:
         noise = mechanism.exact().mean_variance()
-    n_users = users or 4 * max(pilot.n_reports, 1)
+    users = users or 4 * max(pilot.n_reports, 1)
     ranges = {}
     for j, shape in found.items():
-        n = max(n_users * float(survey.inclusion(survey.question_of(j))), 1.0)
+        n = max(users * float(survey.inclusion(survey.question_of(j))), 1.0)
         ranges[j] = narrowed(shape.grid.edges, shape.cumulative, n, float(noise), _unseen(shape))
     dimensions = [_narrow(dimension, ranges.get(j)) for j, dimension in enumerate(survey.schema)]
     several = [question for question in survey.questions if len(question.dimensions) > 1]
     together = [
         (q.channel.per_report == 1, tuple(survey.schema.names[j] for j in q.dimensions)) for q in several
     ]
-    weigh = weigh and survey.n_sampled == 1 and len(survey.questions) > 1
+    weigh = weigh and survey.sampled == 1 and len(survey.questions) > 1
     following = Survey(
         Schema(dimensions),
         survey.epsilon,
         mechanism,
-        survey.n_sampled,
+        survey.sampled,
         name=name or (f"{survey.name}, second round" if survey.name else "second round"),
         pairs=[names for pair, names in together if pair],  # type: ignore[misc]
         blocks=[names for pair, names in together if not pair],
@@ -150,7 +150,7 @@ def _designed(following: Survey, survey: Survey, found: dict[int, Shape]) -> Sur
     return Survey.from_questions(
         following.schema,
         epsilon=following.epsilon,
-        n_sampled=following.n_sampled,
+        sampled=following.sampled,
         questions=questions,
         name=following.name,
     )
@@ -239,7 +239,7 @@ def combine(rounds: Sequence[Counted]) -> Answer:
 
     def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
-        reach = quantile(level, n_answers) * noise + (shift if kind == "honest" else 0.0)
+        reach = quantile(level, n_answers) * noise + (shift if kind == "conservative" else 0.0)
         return together - reach, together + reach
 
     bounds = np.array([pilot.survey.schema[name].bounds for name in first.dimensions]).reshape(-1, 2)
@@ -253,7 +253,7 @@ def combine(rounds: Sequence[Counted]) -> Answer:
         n_answers=n_answers,
         scaled_value=np.where(scaled, (together - middle) / half, together),
         scaled_error=np.where(scaled, noise / half, noise),
-        unsure=np.where(some, False, first.unsure),
+        not_significant=np.where(some, False, first.not_significant),
         intervals=intervals,
     )
 

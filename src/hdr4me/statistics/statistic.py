@@ -15,7 +15,7 @@ from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
 from hdr4me.registry import Registry
 from hdr4me.statistics.answer import Answer
-from hdr4me.statistics.intervals import FewLaw, Floats, Intervals, joined, quantile
+from hdr4me.statistics.intervals import Floats, Intervals, SmallSampleLaw, joined, quantile
 from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.layout import Layout
 
@@ -67,10 +67,10 @@ class Part:
     error: Floats
     n_answers: int | NDArray[np.int64]
     scaled: bool = False
-    unsure: bool | NDArray[np.bool_] = False
+    not_significant: bool | NDArray[np.bool_] = False
     intervals: Intervals | None = None
     notes: tuple[str, ...] = ()
-    few: tuple[FewLaw, NDArray[np.int64]] | None = None
+    small_sample: tuple[SmallSampleLaw, NDArray[np.int64]] | None = None
 
 
 class Statistic(ABC):
@@ -90,7 +90,7 @@ class Statistic(ABC):
     by_default: ClassVar[bool] = False
 
     @abstractmethod
-    def serves(self, dimension: Dimension, channel: Channel) -> bool:
+    def supports(self, dimension: Dimension, channel: Channel) -> bool:
         """Whether this channel's counts can answer it for this dimension."""
 
     @abstractmethod
@@ -109,7 +109,7 @@ class Statistic(ABC):
         """Why it does not support a dimension, and what to do instead."""
         return f"the {self.name} of {dimension.name!r} cannot be told from reports by {channel.mechanism!r}"
 
-    def no_more(self, options: dict[str, Any], *allowed: str) -> None:
+    def check_options(self, options: dict[str, Any], *allowed: str) -> None:
         """Refuse options that the statistic does not accept."""
         more = set(options) - set(allowed)
         if more:
@@ -204,7 +204,7 @@ def ask(
 
 
 def _serves(statistic: Statistic, counted: Counted, j: int) -> bool:
-    return statistic.serves(counted.survey.schema.dimensions[j], channel_of(counted.survey, j)[0])
+    return statistic.supports(counted.survey.schema.dimensions[j], channel_of(counted.survey, j)[0])
 
 
 def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress | None = None) -> Answer:
@@ -234,9 +234,9 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress 
         n_answers=each("n_answers", np.int64),
         scaled_value=scaled_value,
         scaled_error=scaled_error,
-        unsure=each("unsure", np.bool_),
+        not_significant=each("not_significant", np.bool_),
         intervals=_intervals(parts, scale, middle, progress),
-        few=joined([(len(part.categories), part.few) for part in parts], scale, middle),
+        small_sample=joined([(len(part.categories), part.small_sample) for part in parts], scale, middle),
         notes=tuple(note for part in parts for note in part.notes or ("",) * len(part.categories)),
     )
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from math import comb
 from typing import Any, Self
 
-from hdr4me.channels.channel import Take
+from hdr4me.channels.channel import Input
 from hdr4me.channels.privset import MAX_INPUTS, rank
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.category_file import LONG, CategoryFile, find
@@ -78,7 +78,7 @@ class Categorical(_Listed):
 
     kind = "categorical"
     _column = "CategoryColumn"
-    reads = "category"
+    input_kind = "category"
 
     name: str
     labels: tuple[str, ...]
@@ -162,7 +162,7 @@ class Categorical(_Listed):
             found = None
         return self.index[self.default] if found is None else found
 
-    def place(self, value: Any, size: int) -> int:
+    def encode(self, value: Any, size: int) -> int:
         return self.clean(value) << FRACTION_BITS
 
     def quality(self, value: Any) -> str:
@@ -212,7 +212,7 @@ class Selection(_Listed):
 
     kind = "selection"
     _column = "SelectionColumn"
-    reads = "selection"
+    input_kind = "selection"
 
     name: str
     labels: tuple[str, ...]
@@ -272,14 +272,14 @@ class Selection(_Listed):
             return SEPARATOR in value
         return isinstance(value, Iterable) and not isinstance(value, Mapping | bytes)
 
-    def place(self, value: Any, size: int) -> int:
+    def encode(self, value: Any, size: int) -> int:
         """The number of the set of choices, filled up with dummies to `at_most` items."""
         chosen, v = self.clean(value), len(self.labels)
         dummies = range(v, v + self.at_most - len(chosen))
         return rank((*chosen, *dummies)) << FRACTION_BITS
 
-    def fits(self, take: Take) -> bool:
-        return take == Take("selection", comb(len(self.labels) + self.at_most, self.at_most))
+    def fits(self, input_: Input) -> bool:
+        return input_ == Input("selection", comb(len(self.labels) + self.at_most, self.at_most))
 
     def faults(self) -> dict[str, Fault]:
         nothing = "missing" if self.optional else "nothing chosen"

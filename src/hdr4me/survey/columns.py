@@ -150,7 +150,7 @@ class DistinctColumn(Column):
     def __init__(self, dimension: Dimension, columns: Sequence[Any], size: int) -> None:
         self._dimension, self._size = dimension, size
         self._distinct, self._indices = _encoded(columns)
-        self._places = [dimension.place(value, size) for value in [*self._distinct, None]]
+        self._places = [dimension.encode(value, size) for value in [*self._distinct, None]]
         if dimension.is_category:
             self.array, self.lut = self._indices, [place >> FRACTION_BITS for place in self._places]
         else:

@@ -29,14 +29,14 @@ def design(
     pairs: Sequence[tuple[str, str]] = (),
     blocks: Sequence[Sequence[str]] = (),
     weights: Mapping[str, int] | None = None,
-    lasting: float | None = None,
+    memoized_epsilon: float | None = None,
     priors: Mapping[str, Any] | None = None,
 ) -> tuple[Question, ...]:
     """The questions of a schema, each answered under `epsilon`; dimensions that need the same channel share it.
 
-    The parameters are those of `Survey`, except that `epsilon` and `lasting` are the budgets of one answer. `priors`
-    holds what is expected of each number on the scale [−1, 1], by name (`hdr4me.mechanisms.priors.Prior`):
-    `optimal_mean` and pairs are designed for it. All pairs share one table.
+    The parameters are those of `Survey`, except that both budgets are those of one answer. `priors` holds the expected
+    distribution of each number on the scale [−1, 1], by name (`hdr4me.mechanisms.priors.Prior`): `optimal_mean` and
+    pairs are designed for it. All pairs share one table.
     """
     if categorical not in CATEGORICAL:
         raise InvalidInput.of("categorical", categorical, f"one of {', '.join(CATEGORICAL)}")
@@ -56,7 +56,7 @@ def design(
         if prior is not None:
             key = ("number", prior.key)
         if key not in made:
-            made[key] = _channel(key, epsilon, mechanism, prior, pair_laws, lasting)
+            made[key] = _channel(key, epsilon, mechanism, prior, pair_laws, memoized_epsilon)
         questions.append(Question(dimensions, made[key], weights.pop(dimension.name, 1)))
     if weights:
         raise InvalidInput.of("weights", next(iter(weights)), "the name of a question's first dimension")
@@ -74,18 +74,33 @@ def mechanism_for(purpose: str | None, mechanism: Any) -> Any:
     return PURPOSES[purpose]
 
 
-def check_lasting(
-    schema: Schema, epsilon: float, lasting: Any, mechanism: Any, categorical: str, together: Sequence[Any]
+def check_memoized(
+    schema: Schema,
+    epsilon: float,
+    memoized_epsilon: Any,
+    mechanism: Any,
+    categorical: str,
+    together: Sequence[Any],
 ) -> None:
-    """`lasting` is a budget above ε, for plain numbers and categories asked alone, by no other choice of mechanism."""
-    if isinstance(lasting, bool) or not isinstance(lasting, int | float) or not epsilon < lasting < math.inf:
-        raise InvalidInput.of("lasting", lasting, f"a finite number above epsilon = {epsilon:g}")
+    """Check that a memoized budget is above ε, and that nothing else chooses the mechanisms."""
+    if (
+        isinstance(memoized_epsilon, bool)
+        or not isinstance(memoized_epsilon, int | float)
+        or not epsilon < memoized_epsilon < math.inf
+    ):
+        raise InvalidInput.of(
+            "memoized_epsilon", memoized_epsilon, f"a finite number above epsilon = {epsilon:g}"
+        )
     if mechanism != "optimal" or categorical != "auto":
-        raise InvalidInput("lasting chooses the mechanisms: give neither mechanism, purpose nor categorical")
+        raise InvalidInput(
+            "memoized_epsilon chooses the mechanisms: give neither mechanism, purpose nor categorical"
+        )
     odd = next((x.name for x in schema if not (x.is_number or x.is_category)), None)
     if odd is not None or together:
         what = "a pair or block" if odd is None else repr(odd)
-        raise InvalidInput(f"lasting is for numbers and categories: {what} is answered in one stage only")
+        raise InvalidInput(
+            f"memoized_epsilon is for numbers and categories: {what} is answered in one stage only"
+        )
 
 
 def _together(
@@ -107,8 +122,8 @@ def _together(
         dimensions = [schema.dimensions[j] for j in own]
         odd = next((dimension for dimension in dimensions if not dimension.is_number), None)
         if odd is not None:
-            allowed = f"numbers only; {odd.name!r} is a {odd.reads}, leave it out"
-            if odd.reads == "optional":
+            allowed = f"numbers only; {odd.name!r} is a {odd.input_kind}, leave it out"
+            if odd.input_kind == "optional":
                 allowed = "numbers that are not optional: leave an optional one out, or give it a default"
             raise InvalidInput.of(option, names, allowed)
         used |= set(own)
@@ -122,8 +137,8 @@ def _key(dimension: Dimension, epsilon: float, categorical: str) -> tuple[Any, .
         return ("vector", dimension.n_asked)
     if isinstance(dimension, Selection):
         return ("selection", len(dimension.categories), dimension.at_most)
-    if dimension.reads != "category":
-        return (dimension.reads,)
+    if dimension.input_kind != "category":
+        return (dimension.input_kind,)
     from hdr4me.mechanisms.categorical import categorical_choice
 
     v = len(dimension.categories)
@@ -154,13 +169,17 @@ def _channel(
     mechanism: Any,
     prior: Any,
     pair_laws: Mapping[str, Any],
-    lasting: float | None,
+    memoized_epsilon: float | None,
 ) -> Channel:
     match key:
-        case (_, *size) if lasting is not None:
+        case (_, *size) if memoized_epsilon is not None:
             from hdr4me.channels.table.design import staged_category, staged_number
 
-            return staged_category(epsilon, lasting, *size) if size else staged_number(epsilon, lasting)
+            return (
+                staged_category(epsilon, memoized_epsilon, *size)
+                if size
+                else staged_number(epsilon, memoized_epsilon)
+            )
         case ("number", *_):
             return _number(epsilon, mechanism, prior)
         case ("optional",):

@@ -9,7 +9,7 @@ from functools import cache
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
-from hdr4me.channels.channel import Take
+from hdr4me.channels.channel import Input
 from hdr4me.errors import FormatError
 from hdr4me.registry import Registry
 from hdr4me.survey.values import as_number, is_blank, is_missing_number
@@ -71,11 +71,11 @@ class Dimension(ABC):
 
     @property
     @abstractmethod
-    def reads(self) -> str:
+    def input_kind(self) -> str:
         """What a channel must take: "number", "optional" or "category"."""
 
     @abstractmethod
-    def place(self, value: Any, size: int) -> int:
+    def encode(self, value: Any, size: int) -> int:
         """Where a raw value lies among the `size` inputs of a channel, times 2^16; a fraction is rounded at random."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Dimension(ABC):
     @property
     def statistics(self) -> tuple[str, ...]:
         """What is estimated of the dimension by default."""
-        return _ESTIMATED.get(self.reads, ()) + (("share",) if self.has_gaps else ())
+        return _ESTIMATED.get(self.input_kind, ()) + (("share",) if self.has_gaps else ())
 
     @property
     def rows(self) -> tuple[str | None, ...]:
@@ -115,12 +115,12 @@ class Dimension(ABC):
     @property
     def is_number(self) -> bool:
         """Whether it is one number that everybody has."""
-        return self.reads == "number"
+        return self.input_kind == "number"
 
     @property
     def is_category(self) -> bool:
         """Whether it is one of several categories."""
-        return self.reads == "category"
+        return self.input_kind == "category"
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -136,13 +136,15 @@ class Dimension(ABC):
         """The dimension in a schema of these dimensions, by name: itself, unless it is computed from some of them."""
         return self
 
-    def fits(self, take: Take) -> bool:
+    def fits(self, input_: Input) -> bool:
         """Whether a channel that takes this can serve the dimension."""
-        return take.reads == self.reads and (self.reads != "category" or take.size == len(self.categories))
+        return input_.input_kind == self.input_kind and (
+            self.input_kind != "category" or input_.size == len(self.categories)
+        )
 
     def quality(self, value: Any) -> str:
         """What is wrong with a raw value, one of `FAULTS`; "usable" if nothing is."""
-        if self.reads not in ("number", "optional"):
+        if self.input_kind not in ("number", "optional"):
             return "missing" if is_blank(value) else "usable"
         number, (low, high) = as_number(value), self.bounds
         if math.isnan(number):
@@ -153,7 +155,7 @@ class Dimension(ABC):
         """What becomes of faulty values, by the names in `FAULTS`."""
         default = getattr(self, "default", None)
         shown = f"{default:g}" if isinstance(default, float) else repr(default) if default else "the default"
-        optional = bool(getattr(self, "optional", self.reads == "optional"))
+        optional = bool(getattr(self, "optional", self.input_kind == "optional"))
         missing = Fault("missing", "" if optional else f"and count as {shown}", optional)
         if self.categories:
             return {"missing": missing, "unknown": Fault("none of the categories", f"and count as {shown}")}
@@ -175,7 +177,7 @@ class Dimension(ABC):
     @property
     def has_gaps(self) -> bool:
         """Whether "no value" is an answer beside the values, so that the share of users with a value is estimated."""
-        return self.reads == "optional"
+        return self.input_kind == "optional"
 
 
 DIMENSIONS: Registry[type[Dimension]] = Registry(

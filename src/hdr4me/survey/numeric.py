@@ -83,7 +83,7 @@ class Numeric(Dimension):
             object.__setattr__(self, end, number + 0.0)  # −0.0 and 0.0 have one spelling
 
     @property
-    def reads(self) -> str:
+    def input_kind(self) -> str:
         return "optional" if self.optional else "number"
 
     @property
@@ -102,7 +102,7 @@ class Numeric(Dimension):
         """Where the clean value lies between `low`, 0, and `high`, 1."""
         return (self.clean(value) - self.low) / (self.high - self.low)
 
-    def place(self, value: Any, size: int) -> int:
+    def encode(self, value: Any, size: int) -> int:
         n_levels, found = size - self.optional, as_number(value)
         place = round(self.share(found) * ((n_levels - 1) << FRACTION_BITS))
         return n_levels << FRACTION_BITS if self.optional and math.isnan(found) else place
@@ -141,7 +141,7 @@ class Product(Dimension):
 
     kind = "product"
     _column = "ProductColumn"
-    reads = "number"
+    input_kind = "number"
 
     name: str
     product: Sequence[str]
@@ -194,7 +194,7 @@ class Product(Dimension):
         shares = (x.share(raw) for x, raw in zip(self.both, pair, strict=True))
         return math.prod(2.0 * share - 1.0 for share in shares)
 
-    def place(self, value: Any, size: int) -> int:
+    def encode(self, value: Any, size: int) -> int:
         return round((self.clean(value) + 1.0) / 2.0 * ((size - 1) << FRACTION_BITS))
 
     def to_dict(self) -> dict[str, Any]:

@@ -57,14 +57,14 @@ def check_questions(schema: Schema, questions: tuple[Question, ...]) -> None:
         if type(question.weight) is not int or not 1 <= question.weight <= MAX_WEIGHT:
             raise InvalidInput.of("weight", question.weight, f"an integer from 1 to {MAX_WEIGHT}")
         dimensions = [schema.dimensions[j] for j in question.dimensions]
-        takes = question.channel.takes
-        if len(takes) != len(dimensions) or not all(
-            x.fits(take) for x, take in zip(dimensions, takes, strict=True)
+        inputs = question.channel.inputs
+        if len(inputs) != len(dimensions) or not all(
+            x.fits(input_) for x, input_ in zip(dimensions, inputs, strict=True)
         ):
             names = ", ".join(repr(dimension.name) for dimension in dimensions)
             raise InvalidInput(
                 f"dimension {names} cannot use channel {question.channel.mechanism!r}, which takes "
-                + ", ".join(f"a {take.reads} of {_power(take.size)} inputs" for take in takes)
+                + ", ".join(f"a {input_.input_kind} of {_power(input_.size)} inputs" for input_ in inputs)
             )
 
 
@@ -72,15 +72,15 @@ def _power(number: int) -> str:
     return f"{number:,}" if number < 1 << 53 else f"2^{number.bit_length() - 1}"
 
 
-def split_budget(epsilon: float, n_sampled: int) -> float:
-    """The largest float x with n_sampled·x ≤ epsilon, exactly."""
-    share = epsilon / n_sampled
-    while Fraction(share) * n_sampled > Fraction(epsilon):
+def split_budget(epsilon: float, sampled: int) -> float:
+    """The largest float x with sampled·x ≤ epsilon, exactly."""
+    share = epsilon / sampled
+    while Fraction(share) * sampled > Fraction(epsilon):
         share = math.nextafter(share, 0.0)
     return share
 
 
-def check_budget(epsilon: Any, n_sampled: Any, n_questions: int) -> None:
+def check_budget(epsilon: Any, sampled: Any, n_questions: int) -> None:
     """0 < ε ≤ 65536 and 1 ≤ m ≤ the number of questions, or InvalidInput."""
     try:
         positive = not isinstance(epsilon, bool | str) and 0 < float(epsilon) <= 65536
@@ -88,21 +88,19 @@ def check_budget(epsilon: Any, n_sampled: Any, n_questions: int) -> None:
         positive = False
     if not positive:
         raise InvalidInput.of("epsilon", epsilon, "it must be positive and at most 65536")
-    whole = hasattr(n_sampled, "__index__") and not isinstance(n_sampled, bool)
-    if not whole or not 1 <= n_sampled <= n_questions:
-        raise InvalidInput.of(
-            "n_sampled", n_sampled, f"it must be 1 to the number of questions, {n_questions}"
-        )
+    whole = hasattr(sampled, "__index__") and not isinstance(sampled, bool)
+    if not whole or not 1 <= sampled <= n_questions:
+        raise InvalidInput.of("sampled", sampled, f"it must be 1 to the number of questions, {n_questions}")
 
 
-def check_channels(epsilon: float, n_sampled: int, channels: Iterable[Channel]) -> None:
+def check_channels(epsilon: float, sampled: int, channels: Iterable[Channel]) -> None:
     """m answers of the channel that spends most stay within ε, or InvalidInput."""
     n_rows = 0
     for channel in channels:
         n_rows += len(channel.rows or ())
-        if n_sampled * Fraction(channel.epsilon) > Fraction(epsilon):
+        if sampled * Fraction(channel.epsilon) > Fraction(epsilon):
             raise InvalidInput(
-                f"channel {channel.mechanism!r} spends {channel.epsilon} on each of {n_sampled} answers, "
+                f"channel {channel.mechanism!r} spends {channel.epsilon} on each of {sampled} answers, "
                 f"more than the survey's epsilon = {epsilon}"
             )
     if n_rows > MAX_ROWS:

@@ -32,7 +32,7 @@ _SHOWN = 20  # questions in a notebook
 class Survey:
     """A list of questions: each has one or more dimensions and a channel that randomises them.
 
-    Each user answers m = `n_sampled` questions, each under ε/m. A survey is a JSON document that carries its channels,
+    Each user answers m = `sampled` questions, each under ε/m. A survey is a JSON document that carries its channels,
     so a client in any language needs nothing else, and its SHA-256 `fingerprint` is on every report and tally.
 
     Parameters
@@ -43,7 +43,7 @@ class Survey:
         The budget of a whole report.
     mechanism
         How numbers are randomised: a mechanism's name, or anything with `exact()`.
-    n_sampled
+    sampled
         How many questions each user answers.
     categorical
         How categories are randomised: "auto" chooses by the predicted error.
@@ -56,11 +56,11 @@ class Survey:
         blocks): for large budgets and values far from the middle of their range.
     weights
         How often each question is drawn, relative to the others, as whole numbers by the name of its first dimension;
-        1 where none is given. Only for `n_sampled` = 1.
+        1 where none is given. Only for `sampled` = 1.
     purpose
         What the numbers are asked for, instead of `mechanism`: "mean", "distribution" (distributions and quantiles) or
         "both".
-    lasting
+    memoized_epsilon
         The budget of all reports of an unchanged value together, above `epsilon`, for permanent answers that pass a
         second, fresh stage of noise in each report. Chooses the mechanisms, for numbers and for categories.
 
@@ -68,7 +68,7 @@ class Survey:
     --------
     >>> from hdr4me.survey import Categorical, Numeric
     >>> schema = Schema([Numeric("age", 0, 120), Categorical("smoker", ["no", "yes"])])
-    >>> survey = Survey(schema, epsilon=2.0, mechanism="duchi", n_sampled=2)
+    >>> survey = Survey(schema, epsilon=2.0, mechanism="duchi", sampled=2)
     >>> survey.epsilon_per_answer, survey.report_size
     (1.0, 6)
     >>> Survey.from_json(survey.to_json()) == survey
@@ -77,7 +77,7 @@ class Survey:
 
     schema: Schema
     epsilon: float
-    n_sampled: int
+    sampled: int
     questions: tuple[Question, ...]
     name: str
 
@@ -86,7 +86,7 @@ class Survey:
         schema: Schema,
         epsilon: float = 1.0,
         mechanism: Any = "optimal",
-        n_sampled: int = 1,
+        sampled: int = 1,
         categorical: str = "auto",
         name: str = "",
         *,
@@ -94,25 +94,27 @@ class Survey:
         blocks: Sequence[Sequence[str]] = (),
         weights: Mapping[str, int] | None = None,
         purpose: str | None = None,
-        lasting: float | None = None,
+        memoized_epsilon: float | None = None,
     ) -> None:
-        from hdr4me.survey.design import check_lasting, design, mechanism_for
+        from hdr4me.survey.design import check_memoized, design, mechanism_for
 
-        _check(schema, epsilon, n_sampled, name)
+        _check(schema, epsilon, sampled, name)
         mechanism = mechanism_for(purpose, mechanism)
-        if lasting is not None:
-            check_lasting(schema, epsilon, lasting, mechanism, categorical, [*pairs, *blocks])
+        if memoized_epsilon is not None:
+            check_memoized(schema, epsilon, memoized_epsilon, mechanism, categorical, [*pairs, *blocks])
         questions = design(
             schema,
-            split_budget(float(epsilon), int(n_sampled)),
+            split_budget(float(epsilon), int(sampled)),
             mechanism,
             categorical,
             pairs=pairs,
             blocks=blocks,
             weights=weights or {},
-            lasting=None if lasting is None else split_budget(float(lasting), int(n_sampled)),
+            memoized_epsilon=None
+            if memoized_epsilon is None
+            else split_budget(float(memoized_epsilon), int(sampled)),
         )
-        self._adopt(schema, float(epsilon), int(n_sampled), questions, name)
+        self._adopt(schema, float(epsilon), int(sampled), questions, name)
 
     @classmethod
     def from_questions(
@@ -120,7 +122,7 @@ class Survey:
         schema: Schema,
         *,
         epsilon: float,
-        n_sampled: int,
+        sampled: int,
         questions: Sequence[Question],
         name: str = "",
     ) -> Survey:
@@ -128,27 +130,27 @@ class Survey:
 
         Parameters
         ----------
-        schema, epsilon, n_sampled, name
+        schema, epsilon, sampled, name
             As for a new survey.
         questions
             The dimensions of each question and its channel; every dimension stands in one question.
         """
-        _check(schema, epsilon, n_sampled, name)
+        _check(schema, epsilon, sampled, name)
         survey = cls.__new__(cls)
-        survey._adopt(schema, float(epsilon), int(n_sampled), tuple(questions), name)
+        survey._adopt(schema, float(epsilon), int(sampled), tuple(questions), name)
         return survey
 
     def _adopt(
-        self, schema: Schema, epsilon: float, n_sampled: int, questions: tuple[Question, ...], name: str
+        self, schema: Schema, epsilon: float, sampled: int, questions: tuple[Question, ...], name: str
     ) -> None:
         check_questions(schema, questions)
-        check_budget(epsilon, n_sampled, len(questions))
-        values = (schema, epsilon, n_sampled, questions, name)
+        check_budget(epsilon, sampled, len(questions))
+        values = (schema, epsilon, sampled, questions, name)
         for field, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, field, value)
-        if n_sampled > 1 and self.weighted:
-            raise InvalidInput("weights that differ need n_sampled = 1: then each question's share is known")
-        check_channels(epsilon, n_sampled, self.channels)
+        if sampled > 1 and self.weighted:
+            raise InvalidInput("weights that differ need sampled = 1: then each question's share is known")
+        check_channels(epsilon, sampled, self.channels)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Survey) and self.fingerprint == other.fingerprint
@@ -160,7 +162,7 @@ class Survey:
         mechanisms = ", ".join(dict.fromkeys(channel.mechanism for channel in self.channels))
         return (
             f"<Survey {self.fingerprint[:12]}: {counted(len(self.schema), 'dimension')}, epsilon = {self.epsilon}, "
-            f"{self.n_sampled} of {counted(len(self.questions), 'question')} answered by each user, by {mechanisms}>"
+            f"{self.sampled} of {counted(len(self.questions), 'question')} answered by each user, by {mechanisms}>"
         )
 
     def _repr_html_(self) -> str:
@@ -177,16 +179,16 @@ class Survey:
     @property
     def epsilon_per_answer(self) -> float:
         """ε/m, rounded down: m of them never exceed ε, not even by the last bit."""
-        return split_budget(self.epsilon, self.n_sampled)
+        return split_budget(self.epsilon, self.sampled)
 
     @cached_property
-    def lasting_epsilon(self) -> float:
+    def memoized_epsilon(self) -> float:
         """What any number of permanent answers to an unchanged record lose: ε, or more where they have two stages."""
-        stages = max(channel.lasting_epsilon for channel in self.channels)
+        stages = max(channel.memoized_epsilon for channel in self.channels)
         if stages <= self.epsilon_per_answer:
             return self.epsilon
-        total = self.n_sampled * stages
-        exceeded = Fraction(total) < self.n_sampled * Fraction(stages)
+        total = self.sampled * stages
+        exceeded = Fraction(total) < self.sampled * Fraction(stages)
         return math.nextafter(total, math.inf) if exceeded else total
 
     @cached_property
@@ -210,7 +212,7 @@ class Survey:
     def inclusion(self, question: int) -> Fraction:
         """The probability that a user answers a question: m/q, or its share of the weights."""
         if not self.weighted:
-            return Fraction(self.n_sampled, len(self.questions))
+            return Fraction(self.sampled, len(self.questions))
         return Fraction(self.questions[question].weight, sum(q.weight for q in self.questions))
 
     # -- reports in binary ---------------------------------------------------------------------------------------
@@ -223,7 +225,7 @@ class Survey:
     @property
     def report_size(self) -> int:
         """Bytes of a report in memory, where every slot has the same size."""
-        return self.n_sampled * self.slot_size
+        return self.sampled * self.slot_size
 
     @cached_property
     def fixed_size(self) -> bool:
@@ -251,7 +253,7 @@ class Survey:
             "version": VERSION,
             "name": self.name,
             "epsilon": self.epsilon,
-            "n_sampled": self.n_sampled,
+            "n_sampled": self.sampled,
             **self.schema.to_dict(),
             "questions": questions,
             "channels": [channel.to_dict() for channel in self.channels],
@@ -292,8 +294,8 @@ class Survey:
             questions = _questions(document)
             if found[0] != claimed:
                 raise FingerprintMismatch("the survey document", claimed, found[0])
-            settings = {key: document[key] for key in _SETTINGS}
-            survey = cls.from_questions(schema, questions=questions, **settings)
+            epsilon, sampled, name = (document[key] for key in _SETTINGS)
+            survey = cls.from_questions(schema, questions=questions, epsilon=epsilon, sampled=sampled, name=name)
         except InvalidInput as error:
             raise FormatError(f"not a valid survey: {error}") from error
         except UnicodeEncodeError:
@@ -337,10 +339,10 @@ def questions_html(
     return html.paragraph(title) + html.table(("question", *columns), shown) + more
 
 
-def _check(schema: Any, epsilon: Any, n_sampled: Any, name: Any) -> None:
+def _check(schema: Any, epsilon: Any, sampled: Any, name: Any) -> None:
     if not isinstance(schema, Schema):
         raise InvalidInput(f"schema = {schema!r} must be a Schema")
-    check_budget(epsilon, n_sampled, len(schema))
+    check_budget(epsilon, sampled, len(schema))
     if not isinstance(name, str) or not is_unicode(name):
         raise InvalidInput.of("name", name, "a string that has a UTF-8 form")
 

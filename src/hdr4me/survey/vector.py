@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hdr4me.channels.channel import Take
+from hdr4me.channels.channel import Input
 from hdr4me.channels.codebook import MAX_LENGTH, PRECISION, Codebook
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension, Fault
 from hdr4me.survey.numeric import NARROWEST
@@ -54,7 +54,7 @@ class Vector(Dimension):
 
     kind = "vector"
     _column = "VectorColumn"
-    reads = "vector"
+    input_kind = "vector"
 
     name: str
     length: int
@@ -126,14 +126,14 @@ class Vector(Dimension):
         scale = min(1.0, self.norm / largest / size)
         return tuple(found) if scale == 1.0 else tuple(x / largest * (self.norm / size) for x in found)
 
-    def place(self, value: Any, size: int) -> int:
+    def encode(self, value: Any, size: int) -> int:
         """The number of the vector among all those of so many bits a coordinate."""
         bits = (size.bit_length() - 1) // self.n_asked
         family = Codebook(self.n_asked, 2, 1, precision=bits)
         return family.number(self.point(value)) << FRACTION_BITS
 
-    def fits(self, take: Take) -> bool:
-        return take == Take("vector", 1 << PRECISION * self.n_asked)
+    def fits(self, input_: Input) -> bool:
+        return input_ == Input("vector", 1 << PRECISION * self.n_asked)
 
     def faults(self) -> dict[str, Fault]:
         wrong = "no vector" if self.optional else "0"

@@ -74,7 +74,7 @@ def loads(content: bytes, survey: Survey | None = None) -> Tally:
     pairs = enumerate(survey.questions)
     answers = [x.channel.n_answers(layout.of_question(tally.counts, q).tolist()) for q, x in pairs]
     valid = [n for n in answers if n is not None and n <= n_reports]
-    if len(valid) < len(answers) or sum(valid) != n_reports * survey.n_sampled:
+    if len(valid) < len(answers) or sum(valid) != n_reports * survey.sampled:
         raise FormatError("the tally's counts do not add up to its number of reports")
     return tally
 

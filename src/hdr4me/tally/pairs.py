@@ -34,7 +34,7 @@ class PairCounts:
     >>> from hdr4me.client import Client
     >>> from hdr4me.io.report import pack
     >>> from hdr4me.survey import Numeric, Schema
-    >>> survey = Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), mechanism="duchi", n_sampled=2)
+    >>> survey = Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), mechanism="duchi", sampled=2)
     >>> client = Client(survey)
     >>> rows = [pack(client.report({"a": 1, "b": 1}).answers, survey) for _ in range(100)]
     >>> block = np.frombuffer(b"".join(rows), np.uint8).reshape(100, -1)
@@ -67,10 +67,10 @@ class PairCounts:
             raise InvalidInput(
                 f"{first!r} and {second!r} are asked in one question: ask the tally, without pairs"
             )
-        if self.survey.n_sampled < 2:
+        if self.survey.sampled < 2:
             raise InvalidInput(
                 f"each user answers one question, so no report tells of {first!r} and {second!r} together: make the "
-                "survey with n_sampled = 2 or more, ask both as a pair (pairs = ...), or add their product as a column"
+                "survey with sampled = 2 or more, ask both as a pair (pairs = ...), or add their product as a column"
             )
         return a, b
 
@@ -82,7 +82,7 @@ class PairCounts:
         check_block(reports, survey)
         layout = Layout.of(survey)
         status = count_any(reports, survey, layout, np.zeros(layout.size, np.int64))
-        slots = reports[status == 0].reshape(-1, survey.n_sampled, survey.slot_size)
+        slots = reports[status == 0].reshape(-1, survey.sampled, survey.slot_size)
         asked = slots[:, :, 0].astype(np.int64) | slots[:, :, 1].astype(np.int64) << 8
         for (first, second), counts in self.counts.items():
             both = np.flatnonzero((asked == first).any(axis=1) & (asked == second).any(axis=1))

@@ -105,7 +105,7 @@ class Tally:
         if survey.byte_wise:
             status = count_reports(
                 reports,
-                survey.n_sampled,
+                survey.sampled,
                 survey.slot_size,
                 layout.entries,
                 layout.cells,
@@ -280,7 +280,7 @@ def count_any(
 
     Surveys whose answers are single bytes are counted by the compiled kernel instead.
     """
-    n, m, size = len(reports), survey.n_sampled, survey.slot_size
+    n, m, size = len(reports), survey.sampled, survey.slot_size
     slots = reports.reshape(n, m, size)
     asked = slots[:, :, 0].astype(np.int64) | slots[:, :, 1].astype(np.int64) << 8
     status = np.zeros(n, np.uint8)

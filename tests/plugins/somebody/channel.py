@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from hdr4me.channels import Channel, Draws, Field, Take
+from hdr4me.channels import Channel, Draws, Field, Input
 
 _ONE = 1 << 32
 
@@ -52,8 +52,8 @@ class Ladder(Channel):
         return (_ONE - (self.size - 3) * self.far) // 3
 
     @property
-    def takes(self) -> tuple[Take, ...]:
-        return (Take("category", self.size),)
+    def inputs(self) -> tuple[Input, ...]:
+        return (Input("category", self.size),)
 
     @property
     def fields(self) -> tuple[Field, ...]:

@@ -22,14 +22,14 @@ class Agreement(Dimension):
     name: str
 
     @property
-    def reads(self) -> str:
+    def input_kind(self) -> str:
         return "category"
 
     @property
     def categories(self) -> tuple[str, ...]:
         return _WORDS
 
-    def place(self, value: Any, size: int) -> int:
+    def encode(self, value: Any, size: int) -> int:
         if isinstance(value, str) and value in _WORDS:
             return _WORDS.index(value) << 16
         number = value if type(value) in (int, float) and value in (1, 2, 3, 4, 5) else 3
@@ -61,14 +61,14 @@ class Count(Dimension):
     most: int
 
     @property
-    def reads(self) -> str:
+    def input_kind(self) -> str:
         return "number"
 
     @property
     def bounds(self) -> tuple[float, float]:
         return 0.0, float(self.most)
 
-    def place(self, value: Any, size: int) -> int:
+    def encode(self, value: Any, size: int) -> int:
         number = as_number(value)
         inside = 0.0 if math.isnan(number) else min(max(number, 0.0), float(self.most))
         return round(inside / self.most * ((size - 1) << 16))

@@ -20,8 +20,8 @@ class Halves:
     def perturb(self, records: Any, survey: Survey, target: Any, **options: Any) -> int:
         return self._local.perturb(records, survey, target, **options)
 
-    def account(self, records: Any, survey: Survey) -> Any:
-        return self._local.account(records, survey)
+    def data_quality(self, records: Any, survey: Survey) -> Any:
+        return self._local.data_quality(records, survey)
 
     def tally(self, reports: Any, survey: Survey, **options: Any) -> Tally:
         paths = list(reports) if isinstance(reports, list | tuple) else [reports]

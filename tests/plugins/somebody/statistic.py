@@ -18,8 +18,8 @@ class Largest(Statistic):
 
     name = "largest"
 
-    def serves(self, dimension: Dimension, channel: Channel) -> bool:
-        return FREQUENCY.serves(dimension, channel)
+    def supports(self, dimension: Dimension, channel: Channel) -> bool:
+        return FREQUENCY.supports(dimension, channel)
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         found = []

@@ -13,8 +13,8 @@ from functools import cached_property
 from itertools import accumulate
 from math import comb
 
-from hdr4me.channels.channel import Draws, Field, Take
-from hdr4me.channels.heavy_set import Family
+from hdr4me.channels.channel import Draws, Field, Input
+from hdr4me.channels.k_subset import Family
 
 FIELD_BITS = 64  # signs in one field
 MAX_SIZE = 1024  # numbers in one block
@@ -39,8 +39,8 @@ class Agreement(Family):
         self.check_integer("agreeing", self.size // 2 + 1, self.size)
 
     @cached_property
-    def takes(self) -> tuple[Take, ...]:
-        return (Take("number", 2),) * self.size
+    def inputs(self) -> tuple[Input, ...]:
+        return (Input("number", 2),) * self.size
 
     @property
     def n_outputs(self) -> int:

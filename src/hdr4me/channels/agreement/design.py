@@ -7,21 +7,21 @@ from functools import lru_cache
 import numpy as np
 from scipy import stats
 
-from hdr4me.channels import HeavySet
+from hdr4me.channels import KSubset
 from hdr4me.channels.agreement.channel import MAX_SIZE, Agreement
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
 
 
 @lru_cache(maxsize=4096)
-def agreement_channel(epsilon: float, size: int) -> HeavySet:
+def agreement_channel(epsilon: float, size: int) -> KSubset:
     """The block of `size` signs whose number of agreeing places gives the largest contrast c."""
     check_epsilon(epsilon)
     if type(size) is not int or not 2 <= size <= MAX_SIZE:
         raise InvalidInput.of("size", size, f"an integer from 2 to {MAX_SIZE}")
     family = Agreement(size, _best(float(epsilon), size)[1])
-    return HeavySet("agreement", float(epsilon), family, heaviest(epsilon, family))
+    return KSubset("agreement", float(epsilon), family, heaviest(epsilon, family))
 
 
 @lru_cache(maxsize=65536)
@@ -48,8 +48,8 @@ def quick_second_moment(epsilon: float, size: int) -> float:
     return _best(float(epsilon), size)[0] ** -2
 
 
-def block_sizes(n_dims: int, size: int) -> list[int]:
-    """The sizes of the blocks that `n_dims` numbers fall into, as equal as possible and at most `size`."""
-    n_blocks = -(-n_dims // size)
-    least, more = divmod(n_dims, n_blocks)
+def block_sizes(dims: int, size: int) -> list[int]:
+    """The sizes of the blocks that `dims` numbers fall into, as equal as possible and at most `size`."""
+    n_blocks = -(-dims // size)
+    least, more = divmod(dims, n_blocks)
     return [least + 1] * more + [least] * (n_blocks - more)

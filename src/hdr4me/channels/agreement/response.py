@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels.heavy_response import HeavyResponse, below_steps
+from hdr4me.channels.k_subset_response import KSubsetResponse, below_steps
 from hdr4me.channels.proof import ONE
 from hdr4me.channels.response import Floats, Marginal, Mask, Numbers, Records
 from hdr4me.errors import InvalidInput
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 12  # users whose random halves are made together: they fit into the second-level cache
 
 
-class AgreementResponse(HeavyResponse):
+class AgreementResponse(KSubsetResponse):
     """A number is rounded to a sign at random, and the reported sign agrees with it with probability (1 + c)/2."""
 
     wide = True

@@ -17,8 +17,8 @@ from math import sqrt
 from operator import mul
 from statistics import NormalDist
 
-from hdr4me.channels.channel import Draws, Field, Take
-from hdr4me.channels.heavy_set import Family
+from hdr4me.channels.channel import Draws, Field, Input
+from hdr4me.channels.k_subset import Family
 
 N_LEVELS = 256  # of the numbers of a codeword: a tally counts the levels of each coordinate
 MAX_LENGTH = 4096
@@ -105,8 +105,8 @@ class Codebook(Family):
         self.check_integer("precision", 2, PRECISION)
 
     @cached_property
-    def takes(self) -> tuple[Take, ...]:
-        return (Take("vector", 1 << self.precision * self.length),)
+    def inputs(self) -> tuple[Input, ...]:
+        return (Input("vector", 1 << self.precision * self.length),)
 
     @property
     def n_outputs(self) -> int:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from hdr4me.channels import HeavySet
+from hdr4me.channels import KSubset
 from hdr4me.channels.codebook.channel import Codebook
 from hdr4me.channels.codebook.response import CodebookResponse
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.proof import check_epsilon
 
 _MOST_CODEWORDS = 4096
 _ENOUGH = 1.005  # the error may be this many times that of the largest codebook
 
 
-def total_error(channel: HeavySet, norm: float = 1.0) -> float:
+def total_error(channel: KSubset, norm: float = 1.0) -> float:
     """n·E|error|² for vectors of this norm in the ball of norm 1."""
     response = CodebookResponse(channel)
     length = response.n_coordinates()
@@ -25,7 +25,7 @@ def total_error(channel: HeavySet, norm: float = 1.0) -> float:
 
 
 @lru_cache(maxsize=256)
-def codebook_channel(epsilon: float, length: int, codewords: int | None = None) -> HeavySet:
+def codebook_channel(epsilon: float, length: int, codewords: int | None = None) -> KSubset:
     """The smallest codebook for vectors of `length` coordinates whose error is nearly that of 4,096 codewords."""
     check_epsilon(epsilon)
     if codewords is not None:
@@ -38,12 +38,12 @@ def codebook_channel(epsilon: float, length: int, codewords: int | None = None) 
 
 
 @lru_cache(maxsize=1024)
-def _made(epsilon: float, length: int, codewords: int) -> HeavySet:
+def _made(epsilon: float, length: int, codewords: int) -> KSubset:
     """The number of heavy codewords of least error."""
 
-    def channel(heavy: int) -> HeavySet:
+    def channel(heavy: int) -> KSubset:
         family = Codebook(length, codewords, heavy)
-        return HeavySet("codebook", epsilon, family, heaviest(epsilon, family))
+        return KSubset("codebook", epsilon, family, heaviest(epsilon, family))
 
     low, high = 1, codewords // 2  # the error falls to one least value and rises after it
     while low < high:

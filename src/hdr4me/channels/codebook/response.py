@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from hdr4me.channels.codebook.channel import N_LEVELS, thresholds, values, word_levels
-from hdr4me.channels.heavy_response import HeavyResponse
+from hdr4me.channels.k_subset_response import KSubsetResponse
 from hdr4me.channels.proof import ONE
 from hdr4me.channels.response import Contrast, Floats, Marginal, Mask, Moments, Numbers, Records
 from hdr4me.errors import InvalidInput
@@ -125,7 +125,7 @@ def _levels() -> NDArray[np.uint8]:
     return np.frombuffer(word_levels(), np.uint8)
 
 
-class CodebookResponse(HeavyResponse):
+class CodebookResponse(KSubsetResponse):
     """The mean of each coordinate of the vectors."""
 
     wide = True

@@ -13,8 +13,8 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from math import comb
 
-from hdr4me.channels.channel import Draws, Take
-from hdr4me.channels.heavy_set import HeavySet, SetFamily, heaviest
+from hdr4me.channels.channel import Draws, Input
+from hdr4me.channels.k_subset import KSubset, SetFamily, heaviest
 from hdr4me.channels.proof import ONE, check_epsilon
 from hdr4me.errors import InvalidInput
 
@@ -67,8 +67,8 @@ class PrivSet(SetFamily):
         return self.size + self.most
 
     @cached_property
-    def takes(self) -> tuple[Take, ...]:
-        return (Take("selection", comb(self.n_items, self.most)),)
+    def inputs(self) -> tuple[Input, ...]:
+        return (Input("selection", comb(self.n_items, self.most)),)
 
     @cached_property
     def n_heavy(self) -> int:
@@ -139,14 +139,14 @@ def total_error(epsilon: float, family: PrivSet) -> float:
 
 
 @lru_cache(maxsize=64)
-def selection_channel(epsilon: float, n_categories: int, at_most: int) -> HeavySet:
+def selection_channel(epsilon: float, category_count: int, at_most: int) -> KSubset:
     """PrivSet with outputs of the size of least error."""
     check_epsilon(epsilon)
-    best, error = PrivSet(n_categories, at_most, 1), float("inf")
-    for chosen in range(1, min(n_categories, _MOST_CHOSEN) + 1):
-        family = PrivSet(n_categories, at_most, chosen)
+    best, error = PrivSet(category_count, at_most, 1), float("inf")
+    for chosen in range(1, min(category_count, _MOST_CHOSEN) + 1):
+        family = PrivSet(category_count, at_most, chosen)
         found = total_error(epsilon, family)
         if found >= error:
             break
         best, error = family, found
-    return HeavySet("privset", float(epsilon), best, heaviest(epsilon, best))
+    return KSubset("privset", float(epsilon), best, heaviest(epsilon, best))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdr4me.channels.heavy_response import NamingResponse, below_steps
+from hdr4me.channels.k_subset_response import NamingResponse, below_steps
 from hdr4me.channels.proof import ONE
 from hdr4me.channels.response import Floats, Mask, Numbers
 

@@ -13,8 +13,8 @@ from fractions import Fraction
 from functools import cached_property, reduce
 from typing import Any, Self
 
-from hdr4me.channels.channel import Draws, Field, Take
-from hdr4me.channels.heavy_set import Family
+from hdr4me.channels.channel import Draws, Field, Input
+from hdr4me.channels.k_subset import Family
 from hdr4me.channels.projective.field import MAX_POWER, MODULI, dot, inverse, is_order, minus, times
 from hdr4me.errors import FormatError, InvalidInput
 
@@ -53,8 +53,8 @@ class Projective(Family):
         self.check_integer("size", 2, self.n_outputs)
 
     @property
-    def takes(self) -> tuple[Take, ...]:
-        return (Take("category", self.size),)
+    def inputs(self) -> tuple[Input, ...]:
+        return (Input("category", self.size),)
 
     @cached_property
     def n_outputs(self) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels.heavy_response import NamingResponse
+from hdr4me.channels.k_subset_response import NamingResponse
 from hdr4me.channels.projective.channel import n_points
 from hdr4me.channels.projective.field import MODULI, characteristic, tables
 from hdr4me.channels.proof import ONE

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hdr4me.channels.table.channel import MAX_CELLS, Entries, Table
+from hdr4me.channels.table.channel import MAX_CELLS, Table, UnaryEncoding
 
-__all__ = ["MAX_CELLS", "Entries", "Table"]
+__all__ = ["MAX_CELLS", "Table", "UnaryEncoding"]

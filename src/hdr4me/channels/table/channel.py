@@ -16,7 +16,7 @@ from hdr4me.channels.channel import (
     Channel,
     Draws,
     Field,
-    Take,
+    Input,
     check_fields,
     integer_rows,
     is_number,
@@ -65,9 +65,9 @@ class Stages:
             raise InvalidInput(f"{name}: its stages do not multiply to its weights")
         check_loss(f"{name}, in all its reports of one value,", loss(self.first), self.epsilon)
 
-    def sample(self, row: int, lasting: Draws, fresh: Draws) -> int:
-        """The cell that is reported: 16 lasting bits pick the permanent cell, 16 fresh ones what is said of it."""
-        kept = pick(self._bounds[0][row], lasting.bits(STAGE_BITS))
+    def sample(self, row: int, memoized: Draws, fresh: Draws) -> int:
+        """The cell that is reported: 16 memoized bits pick the permanent cell, 16 fresh ones what is said of it."""
+        kept = pick(self._bounds[0][row], memoized.bits(STAGE_BITS))
         return pick(self._bounds[1][kept], fresh.bits(STAGE_BITS))
 
     @cached_property
@@ -160,10 +160,10 @@ class IntegerTable(Channel):
     def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
         return tuple([pick(self.cumulative[row], draws.bits(BITS)) for row in self.field_rows(x)])
 
-    def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
+    def repeat(self, x: int, memoized: Draws, fresh: Draws) -> tuple[int, ...]:
         if self.stages is None:
-            return self.sample(x, lasting)
-        return tuple([self.stages.sample(row, lasting, fresh) for row in self.field_rows(x)])
+            return self.sample(x, memoized)
+        return tuple([self.stages.sample(row, memoized, fresh) for row in self.field_rows(x)])
 
     def probability(self, x: int, output: Sequence[int]) -> Fraction:
         rows = zip(self.field_rows(x), output, strict=True)
@@ -231,7 +231,7 @@ class Table(IntegerTable):
     epsilon: float
     decoders: Mapping[str, tuple[float, ...]]
     weights: tuple[tuple[int, ...], ...]
-    parts: tuple[Take, ...] = ()
+    parts: tuple[Input, ...] = ()
     stages: Stages | None = None
     loss: Fraction = field(init=False, repr=False)
 
@@ -239,13 +239,13 @@ class Table(IntegerTable):
         put = object.__setattr__
         put(self, "decoders", {name: tuple(values) for name, values in self.decoders.items()})
         if not self.parts:
-            put(self, "parts", (Take("number", len(self.weights)),))
+            put(self, "parts", (Input("number", len(self.weights)),))
         name = f"channel {self.mechanism!r}"
         for part in self.parts:
-            least = {"number": 2, "optional": 3}.get(part.reads)
+            least = {"number": 2, "optional": 3}.get(part.input_kind)
             if least is None or part.size < least:
                 raise InvalidInput(
-                    f"{name} takes {part.size} inputs of a {part.reads}: not a number with levels"
+                    f"{name} takes {part.size} inputs of a {part.input_kind}: not a number with levels"
                 )
         if self.n_inputs != len(self.weights):
             raise InvalidInput(f"{name} has {len(self.weights)} rows for {self.n_inputs} inputs")
@@ -259,7 +259,7 @@ class Table(IntegerTable):
             check_unbiased(f"{name}: decoder {decoder!r}", self.weights, values, targets[decoder])
 
     @property
-    def takes(self) -> tuple[Take, ...]:
+    def inputs(self) -> tuple[Input, ...]:
         return self.parts
 
     def field_rows(self, x: int) -> tuple[int, ...]:
@@ -282,21 +282,21 @@ class Table(IntegerTable):
             suffix = f" {number}" if number > 1 else ""
             level = [2 * i / (n_levels - 1) - 1 for i in range(n_levels)] + [0.0] * (part.size - n_levels)
             found["value" + suffix] = tuple(level[i] for i in own)
-            if part.reads == "optional":
+            if part.input_kind == "optional":
                 found["present" + suffix] = tuple(float(i < n_levels) for i in own)
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        takes = [{"reads": part.reads, "size": part.size} for part in self.parts]
-        return self.document(takes=takes, decoders={name: list(x) for name, x in self.decoders.items()})
+        inputs = [{"reads": part.input_kind, "size": part.size} for part in self.parts]
+        return self.document(takes=inputs, decoders={name: list(x) for name, x in self.decoders.items()})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Table:
         named = named_epsilon("table", document, {"takes", "decoders", "weights"}, frozenset({"stages"}))
-        takes, decoders = document["takes"], document["decoders"]
-        if not isinstance(takes, list) or not takes or not isinstance(decoders, Mapping):
+        inputs, decoders = document["takes"], document["decoders"]
+        if not isinstance(inputs, list) or not inputs or not isinstance(decoders, Mapping):
             raise FormatError("a table's takes are a list, its decoders an object")
-        for item in takes:
+        for item in inputs:
             check_fields("table's part", item, {"reads", "size"})
             if not isinstance(item["reads"], str):
                 raise FormatError("reads must be a string")
@@ -304,13 +304,13 @@ class Table(IntegerTable):
             *named,
             {str(name): numbers("a table's decoder", values) for name, values in decoders.items()},
             integer_rows("a table's weights", document["weights"]),
-            tuple(Take(item["reads"], whole("size", item["size"])) for item in takes),
+            tuple(Input(item["reads"], whole("size", item["size"])) for item in inputs),
             Stages.from_dict(document.get("stages")),
         )
 
 
 @dataclass(frozen=True, repr=False)
-class Entries(IntegerTable):
+class UnaryEncoding(IntegerTable):
     """One of `size` categories as a vector of entries, each sent through the same table of two rows.
 
     Row 0 is an absent entry, row 1 the present one; `decode` is unbiased for 0 and 1. Two inputs differ in two entries,
@@ -334,7 +334,7 @@ class Entries(IntegerTable):
     Examples
     --------
     >>> half = 1 << 31
-    >>> bits = Entries("bits", 1.1, 5, (-1.0, 3.0), ((3 * half // 2, half // 2), (half, half)))
+    >>> bits = UnaryEncoding("bits", 1.1, 5, (-1.0, 3.0), ((3 * half // 2, half // 2), (half, half)))
     >>> bits.loss, bits.n_counters, bits.per_report
     (Fraction(3, 1), 10, 5)
     """
@@ -360,8 +360,8 @@ class Entries(IntegerTable):
         check_unbiased(f"{name}: decode", self.weights, self.decode, (0.0, 1.0))
 
     @property
-    def takes(self) -> tuple[Take, ...]:
-        return (Take("category", self.size),)
+    def inputs(self) -> tuple[Input, ...]:
+        return (Input("category", self.size),)
 
     def field_rows(self, x: int) -> tuple[int, ...]:
         return tuple([int(k == x) for k in range(self.size)])
@@ -373,7 +373,7 @@ class Entries(IntegerTable):
         return self.document(size=self.size, decode=list(self.decode))
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Entries:
+    def from_dict(cls, document: Mapping[str, Any]) -> UnaryEncoding:
         own, optional = {"size", "decode", "weights"}, frozenset({"stages"})
         return cls(
             *named_epsilon("channel of entries", document, own, optional),

@@ -1,7 +1,7 @@
 """Channels of two stages: a permanent answer, and fresh noise over it in each report; standard library only.
 
 Both stages are tables whose rows sum to 2^16. Their product is within ε for one report, and the first alone within the
-lasting ε for any number of them. One report loses nothing by the second stage but the rounding to 16 bits: its law is
+memoized ε for any number of them. One report loses nothing by the second stage but the rounding to 16 bits: its law is
 that of the best table with the same number of cells under ε alone.
 """
 
@@ -11,33 +11,33 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from hdr4me.channels.proof import ONE, column_loss, entries_loss, exp_lower
-from hdr4me.channels.table.channel import STAGE_ONE, Entries, Rows, Stages, Table, product_rows
+from hdr4me.channels.table.channel import STAGE_ONE, Rows, Stages, Table, UnaryEncoding, product_rows
 from hdr4me.errors import InvalidInput
 
 
-def staged_number(epsilon: float, lasting: float) -> Table:
+def staged_number(epsilon: float, memoized: float) -> Table:
     """A number's level −1 or 1, kept or turned for good, then kept or turned in each report."""
-    first = _flip(_least(_flip, column_loss, lasting))
+    first = _flip(_least(_flip, column_loss, memoized))
     second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), column_loss, epsilon))
     rows = product_rows(first, second)
     value = ONE / (rows[1][1] - rows[0][1])
     return Table(
-        "two_stages", epsilon, {"value": (-value, value)}, rows, stages=Stages(lasting, first, second)
+        "two_stages", epsilon, {"value": (-value, value)}, rows, stages=Stages(memoized, first, second)
     )
 
 
-def staged_category(epsilon: float, lasting: float, size: int) -> Entries:
+def staged_category(epsilon: float, memoized: float, size: int) -> UnaryEncoding:
     """A category as entries: a present one is kept in half of the cases, an absent one is told as present rarely.
 
     That is the first stage. In each report every entry is then turned with one probability, so that one report has
     the law of optimised unary encoding under ε (the scheme that Arcolezi et al. call L-OSUE).
     """
-    first = _half(_least(_half, entries_loss, lasting))
+    first = _half(_least(_half, entries_loss, memoized))
     second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), entries_loss, epsilon))
     rows = product_rows(first, second)
     p, q = (Fraction(rows[present][1], ONE) for present in (1, 0))
     decode = (float(-q / (p - q)), float((1 - q) / (p - q)))
-    return Entries("two_stages", epsilon, size, decode, rows, stages=Stages(lasting, first, second))
+    return UnaryEncoding("two_stages", epsilon, size, decode, rows, stages=Stages(memoized, first, second))
 
 
 def _flip(turned: int) -> Rows:

@@ -111,7 +111,7 @@ async function look() {
   const title = survey.name ? plain(survey.name) : `Survey ${survey.fingerprint.slice(0, 12)}`;
   document.title = `${title} – collector`;
   at("title").textContent = title;
-  for (const id of ["progress", "alarms", "arrivals", "quarantine", "harm", "export"]) at(id).hidden = together;
+  for (const id of ["progress", "alarms", "arrivals", "quarantine", "poisoning", "export"]) at(id).hidden = together;
   at("fresh-label").hidden = !together;
   at("recalibrated").disabled = together && !at("fresh").checked; // permanent answers of several rounds are not
   at("without-label").hidden = together || !status.quarantines.length;

@@ -76,7 +76,7 @@ def positions(columns, plan, dims, start, stop, values, out):  # type: ignore[no
     A missing value takes its dimension's default position. Arrays are taken out of their tuples before the loops:
     inside a loop each access through a tuple would count references, at ten times the cost of the work.
     """
-    m = plan.n_sampled
+    m = plan.sampled
     n = (stop - start) * m
     if columns.step:
         first = columns.address[0]
@@ -254,7 +254,7 @@ def column_block(columns, plan, start, stop, halves, words, spare, scratch, out)
     `halves` and `words` hold the random words for rounding and for the codes, `spare` those for sampling. Returns the
     first record that was not written: `stop`, or an earlier one if the words in `spare` ran out.
     """
-    d, m = plan.entries.size, plan.n_sampled
+    d, m = plan.entries.size, plan.sampled
     rows = max(1, GROUP // m)
     dims = (np.arange(rows * m + SLACK) % m).astype(np.uint16)
     values, cells = np.empty(rows * m), np.empty(rows * m, np.uint32)
@@ -280,7 +280,7 @@ def wide_block(columns, plan, start, stop, halves, words, spare, scratch, out): 
     one for an absent and one for a present entry; entry e is present where the record's category is e. Returns the
     first record that was not written: `stop`, or an earlier one if random words ran out.
     """
-    d, m, width = plan.entries.size, plan.n_sampled, plan.width
+    d, m, width = plan.entries.size, plan.sampled, plan.width
     rows, size = max(1, GROUP // (m * width)), m * (2 + width)
     dims = (np.arange(rows * m + SLACK) % m).astype(np.uint16)
     values, cells = np.empty(rows * m), np.empty(rows * m, np.uint32)

@@ -23,10 +23,10 @@ BEYOND = WIDTH  # how many bytes after the last slot are read without being used
 _ALL = 0xFFFFFFFF
 
 
-def within(n_slots: int, n_sampled: int) -> NDArray[np.uint32]:
+def within(n_slots: int, sampled: int) -> NDArray[np.uint32]:
     """A mask for each slot: all bits set for the first slot of a report, no bit for the others."""
     pattern = np.zeros(n_slots, np.uint32)
-    pattern[::n_sampled] = _ALL
+    pattern[::sampled] = _ALL
     return pattern
 
 
@@ -81,11 +81,11 @@ _GROUP = 1024  # about how many slots are located and then counted together
 
 
 @kernel()
-def _check(row, n_sampled, slot_size, entries, cells):  # type: ignore[no-untyped-def]
+def _check(row, sampled, slot_size, entries, cells):  # type: ignore[no-untyped-def]
     """The status of one report, without adding anything."""
     d = entries.size
     previous = np.int64(-1)
-    for s in range(n_sampled):
+    for s in range(sampled):
         at = s * slot_size
         j = np.int64(row[at]) | np.int64(row[at + 1]) << 8
         if j >= d:
@@ -104,13 +104,13 @@ def _check(row, n_sampled, slot_size, entries, cells):  # type: ignore[no-untype
 
 
 @kernel()
-def _count_carefully(reports, n_sampled, slot_size, entries, cells, offsets, counts, status):  # type: ignore[no-untyped-def]
+def _count_carefully(reports, sampled, slot_size, entries, cells, offsets, counts, status):  # type: ignore[no-untyped-def]
     """Any layout and any bytes: check each report whole, then add it."""
     for i in range(reports.shape[0]):
         row = reports[i]
-        status[i] = _check(row, n_sampled, slot_size, entries, cells)
+        status[i] = _check(row, sampled, slot_size, entries, cells)
         if status[i] == OK:
-            for s in range(n_sampled):
+            for s in range(sampled):
                 at = s * slot_size
                 j = np.int64(row[at]) | np.int64(row[at + 1]) << 8
                 for e in range(entries[j]):
@@ -118,23 +118,23 @@ def _count_carefully(reports, n_sampled, slot_size, entries, cells, offsets, cou
 
 
 @kernel()
-def _count_quickly(reports, n_sampled, stride, entries, cells, inner, at, small, status):  # type: ignore[no-untyped-def]
+def _count_quickly(reports, sampled, stride, entries, cells, inner, at, small, status):  # type: ignore[no-untyped-def]
     """Count reports of one code per slot in groups, in the counters `small` at dimension * stride + code.
 
     The counters have 16 bits, so that more of them fit into the first caches. A group with an invalid report is counted
     report by report. A code may be too large for its dimension as long as it is below the stride: `_move` finds it.
     """
-    rows = at.size // n_sampled
+    rows = at.size // sampled
     for first in range(0, reports.shape[0], rows):
         last = min(first + rows, reports.shape[0])
-        if locate(reports[first:], (last - first) * n_sampled, cells.size, stride, inner, at):
-            for i in range((last - first) * n_sampled):
+        if locate(reports[first:], (last - first) * sampled, cells.size, stride, inner, at):
+            for i in range((last - first) * sampled):
                 small[np.uint64(at[i])] += np.uint16(1)
         else:
             for r in range(first, last):
-                status[r] = _check(reports[r], n_sampled, 3, entries, cells)
+                status[r] = _check(reports[r], sampled, 3, entries, cells)
                 if status[r] == OK:
-                    for i in range((r - first) * n_sampled, (r - first + 1) * n_sampled):
+                    for i in range((r - first) * sampled, (r - first + 1) * sampled):
                         small[np.uint64(at[i])] += np.uint16(1)
 
 
@@ -154,7 +154,7 @@ def _move(small, stride, cells, offsets, counts):  # type: ignore[no-untyped-def
 
 def count_reports(
     reports: NDArray[np.uint8],
-    n_sampled: int,
+    sampled: int,
     slot_size: int,
     entries: NDArray[np.int64],
     cells: NDArray[np.int64],
@@ -172,7 +172,7 @@ def count_reports(
     status = np.zeros(n, np.uint8)
     reports = np.ascontiguousarray(reports)
     stride = int(cells.max())
-    unit = WIDTH // gcd(n_sampled, WIDTH)  # so many reports fill a whole number of vectors
+    unit = WIDTH // gcd(sampled, WIDTH)  # so many reports fill a whole number of vectors
     beyond = -(
         -BEYOND // reports.shape[1]
     )  # so many reports at the end cannot be read sixteen slots at a time
@@ -180,18 +180,18 @@ def count_reports(
     def work(first: int, last: int, into: NDArray[np.int64]) -> None:
         part, marks = reports[first:last], status[first:last]
         quick = max(0, len(part) - beyond) // unit * unit if slot_size == 3 else 0
-        if 8 * quick * n_sampled < d * stride:
+        if 8 * quick * sampled < d * stride:
             quick = 0  # clearing and moving the small counters would cost more than they save
-        group = max(_GROUP // (unit * n_sampled), 1) * unit * n_sampled if quick else 0
-        inner, at = within(group, n_sampled), np.empty(group, np.uint32)
+        group = max(_GROUP // (unit * sampled), 1) * unit * sampled if quick else 0
+        inner, at = within(group, sampled), np.empty(group, np.uint32)
         small = np.zeros(d * stride if quick else 0, np.uint16)
         for start in range(0, quick, _FULL):
             block = slice(start, min(start + _FULL, quick))
-            _count_quickly(part[block], n_sampled, stride, entries, cells, inner, at, small, marks[block])
+            _count_quickly(part[block], sampled, stride, entries, cells, inner, at, small, marks[block])
             if not _move(small, stride, cells, offsets, into):
-                _count_carefully(part[block], n_sampled, 3, entries, cells, offsets, into, marks[block])
+                _count_carefully(part[block], sampled, 3, entries, cells, offsets, into, marks[block])
             small[:] = 0
-        _count_carefully(part[quick:], n_sampled, slot_size, entries, cells, offsets, into, marks[quick:])
+        _count_carefully(part[quick:], sampled, slot_size, entries, cells, offsets, into, marks[quick:])
 
     if threads <= 1 or n < 10_000:
         work(0, n, counts)

@@ -62,13 +62,13 @@ def _number(at, end):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline="always")
-def _answers(at, end, n_sampled, slot_size, n_questions, n_fields, sizes, bounds, rising, row):  # type: ignore[no-untyped-def]
+def _answers(at, end, sampled, slot_size, n_questions, n_fields, sizes, bounds, rising, row):  # type: ignore[no-untyped-def]
     """Write the answers that begin at `at` to `row`; where their line feed stands, `_NONE` unless all is canonical.
 
     The last byte before `end` is a line feed, so every comparison below ends inside.
     """
     least = _0
-    for s in range(n_sampled):
+    for s in range(sampled):
         if s != _0:
             if one_byte(at) != _COMMA:
                 return _NONE
@@ -116,7 +116,7 @@ def _begins(at, prefix, size):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def parse_lines(data, prefix, n_sampled, slot_size, n_fields, sizes, bounds, rising, places, rows, good):  # type: ignore[no-untyped-def]
+def parse_lines(data, prefix, sampled, slot_size, n_fields, sizes, bounds, rising, places, rows, good):  # type: ignore[no-untyped-def]
     """Parse the lines of `data`, each ended by a line feed, into zeroed `rows`; returns how many lines there are.
 
     If there are more lines than `rows` has room for, −1 is returned.
@@ -130,7 +130,7 @@ def parse_lines(data, prefix, n_sampled, slot_size, n_fields, sizes, bounds, ris
     fields, widths = np.uint64(n_fields.ctypes.data), np.uint64(sizes.ctypes.data)
     limits, rises = np.uint64(bounds.ctypes.data), np.uint64(rising.ctypes.data)
     end, skip, n_questions = first + np.uint64(data.size), np.uint64(prefix.size), np.uint64(n_fields.size)
-    slots, slot, width = np.uint64(n_sampled), np.uint64(slot_size), np.uint64(n_sampled * slot_size)
+    slots, slot, width = np.uint64(sampled), np.uint64(slot_size), np.uint64(sampled * slot_size)
     n, start = 0, first
     while start < end:
         if n == good.size:
@@ -166,7 +166,7 @@ def _write(value, at):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def format_lines(rows, prefix, n_sampled, slot_size, n_fields, sizes, out):  # type: ignore[no-untyped-def]
+def format_lines(rows, prefix, sampled, slot_size, n_fields, sizes, out):  # type: ignore[no-untyped-def]
     """Write reports as canonical lines to `out`, which has room for the longest; returns how many bytes they take."""
     first = np.uint64(out.ctypes.data)
     at = first
@@ -175,7 +175,7 @@ def format_lines(rows, prefix, n_sampled, slot_size, n_fields, sizes, out):  # t
         for i in range(prefix.size):
             free[i] = prefix[i]
         at += np.uint64(prefix.size)
-        for s in range(n_sampled):
+        for s in range(sampled):
             place = s * slot_size
             question = np.int64(rows[r, place]) | np.int64(rows[r, place + 1]) << 8
             place += 2

@@ -4,7 +4,7 @@
 same for a plain matrix of numbers when every dimension is reported. Both split the records among threads, each
 with its own keystream.
 
-A report is n_sampled slots in increasing dimension; a slot is the dimension (two bytes, little-endian) and
+A report is sampled slots in increasing dimension; a slot is the dimension (two bytes, little-endian) and
 `width` code bytes, the unused ones zero.
 """
 
@@ -34,7 +34,7 @@ class Plan(NamedTuple):
     which row categories are counted.
     """
 
-    n_sampled: int
+    sampled: int
     width: int
     bits: int
     table: NDArray[np.uint32]
@@ -46,7 +46,7 @@ class Plan(NamedTuple):
     @property
     def report_size(self) -> int:
         """Bytes of one report."""
-        return self.n_sampled * (2 + self.width)
+        return self.sampled * (2 + self.width)
 
 
 class Columns(NamedTuple):
@@ -72,10 +72,10 @@ class Columns(NamedTuple):
 def perturb(
     columns: Columns, plan: Plan, n: int, *, threads: int = 1, out: NDArray[np.uint8] | None = None
 ) -> NDArray[np.uint8]:
-    """Reports uint8 [n, report_size] of n records; the system's randomness samples n_sampled dimensions of each."""
+    """Reports uint8 [n, report_size] of n records; the system's randomness samples sampled dimensions of each."""
     out = np.empty((n, plan.report_size), np.uint8) if out is None else out
     flat = out.reshape(-1)
-    m, d = plan.n_sampled, plan.entries.size
+    m, d = plan.sampled, plan.entries.size
     codes = float(np.maximum(plan.entries, 1).mean()) if plan.width > 1 else 1.0
     sampling = words_needed(d, m, 1024) / 1024 if m < d else 0
     rows = max(1, min(int(BLOCK / (m * (2 + 4 * codes) + 4 * sampling)), n))

@@ -345,22 +345,22 @@ def accumulate(
     family: int,
     law: Floats,
     *,
-    n_sampled: int,
+    sampled: int,
     seed: int,
     threads: int = 1,
 ) -> tuple[Floats, Floats, Floats]:
     """Sums, sums of squares and numbers of reports per dimension of a simulated collection."""
     n, d = values.shape
     values = np.ascontiguousarray(values)
-    rows = max(1, _CHUNK // n_sampled)
-    dense = n_sampled == d
+    rows = max(1, _CHUNK // sampled)
+    dense = sampled == d
     total = np.zeros((2, d) if dense else (d, 4))
 
     def work(first: int, last: int, partial: Floats) -> None:
         if dense:
             _dense(values, family, law, seed, rows, first, last, partial)
         else:
-            _sampled(values, n_sampled, family, law, seed, rows, first, last, partial)
+            _sampled(values, sampled, family, law, seed, rows, first, last, partial)
 
     n_chunks = -(-n // rows)
     wave = 32 * threads  # bounds the partial sums held at once

@@ -71,7 +71,7 @@ class Claim(_Sentence):
     beyond: Beyond | None = None
 
     @property
-    def reads(self) -> bool:
+    def input_kind(self) -> bool:
         """Whether λ* enters: such a claim is judged under every reading."""
         return "reading" in signature(self.check).parameters
 
@@ -133,9 +133,9 @@ def judge(claims: Sequence[Claim], results: Results, reading: Reading) -> list[V
 
 def _verdict(claim: Claim, results: Results, reading: Reading) -> Verdict:
     def ask(check: Check, each: Reading) -> Finding:
-        return check(results, each) if claim.reads else check(results)
+        return check(results, each) if claim.input_kind else check(results)
 
-    under = READINGS if claim.reads else (reading,)
+    under = READINGS if claim.input_kind else (reading,)
     found: dict[Reading, Finding] = {}
     groups: dict[tuple[object, ...], bool] = {}
     for each in under:
@@ -151,7 +151,7 @@ def _verdict(claim: Claim, results: Results, reading: Reading) -> Verdict:
             other = {each: ask(claim.beyond.check, each) for each in under}
             second = f"{claim.beyond.test}: {other[reading].evidence}. {other[reading].why}"
             word = HOLDS if all(item.holds for item in other.values()) else claim.beyond.word
-    support = (tuple(favourable), sum(groups.values()), len(groups)) if claim.reads else ((), 0, 0)
+    support = (tuple(favourable), sum(groups.values()), len(groups)) if claim.input_kind else ((), 0, 0)
     sentence = (claim.name, claim.where, claim.text, claim.test)
     return Verdict(*sentence, word, own.holds, *support, own.evidence, own.why, second)
 

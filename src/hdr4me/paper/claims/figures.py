@@ -191,7 +191,7 @@ def _grows_with_d(results: Results) -> Finding:
     panels = _panels(results, figure="fig5")
     curves = [[cell.outcome("naive").mse for cell in cells] for cells in panels]
     growth = [values[-1] / values[0] for values in curves]
-    d = [panels[0][0].cell.n_dims, panels[0][-1].cell.n_dims]
+    d = [panels[0][0].cell.dims, panels[0][-1].cell.dims]
     return Finding(
         all(a < b for values in curves for a, b in pairwise(values)),
         f"from d = {d[0]} to {d[1]} the MSE grows {growth[0]:.3g}-fold (Laplace) and {growth[1]:.3g}-fold (Piecewise)",
@@ -213,7 +213,7 @@ def _enhances_all(
         flags = [cell.effect(method, reading) > 0 for cell in cells]
         evidence.append(f"{method.upper()}/naive {span(found)}, better in {sum(flags)} of {len(flags)} cells")
         missed += [
-            f"{method.upper()} {cell.panel}, d = {cell.cell.n_dims}, ε = {cell.cell.epsilon:g} (ratio {ratio:.3g})"
+            f"{method.upper()} {cell.panel}, d = {cell.cell.dims}, ε = {cell.cell.epsilon:g} (ratio {ratio:.3g})"
             for cell, ratio, flag in zip(cells, found, flags, strict=True)
             if not flag
         ]
@@ -461,7 +461,7 @@ def _theorem(results: Results, reading: Reading, *, method: str, place: int) -> 
     return Finding(
         False,
         f"fewer improvements than promised in {len(short)} of {len(results.cells)} cells; worst: {cell.panel}, d = "
-        f"{cell.cell.n_dims}, ε = {cell.cell.epsilon:g}: promised ≥ {promised:.3g}, found {found:.3g}",
+        f"{cell.cell.dims}, ε = {cell.cell.epsilon:g}: promised ≥ {promised:.3g}, found {found:.3g}",
         "The printed 1 − ∫f is the probability that SOME dimension deviates beyond the threshold; the proof needs "
         f"ALL to, which in these cells has probability at most {every:.2g}.",
     )
@@ -472,7 +472,7 @@ def _general(results: Results, reading: Reading, *, method: str) -> Finding:
     return Finding(
         found.at_most >= found.promised,
         f"promised ≥ {found.promised:.4f}, true at most {found.at_most:.2g}",
-        f"Every mean is {found.true_mean:g} and every standard deviation {found.sd:g}, in {found.n_dims:,} dimensions: "
+        f"Every mean is {found.true_mean:g} and every standard deviation {found.sd:g}, in {found.dims:,} dimensions: "
         "some deviate beyond the threshold, most do not, and in most the shrinking costs more than it saves.",
     )
 
@@ -501,7 +501,7 @@ def _opposed(results: Results, reading: Reading) -> Finding:
         parts.append(f"{cells[0].panel}: naive ×{naive:.3g}, L1 ×{one:.3g}, L2 ×{two:.3g}")
     return Finding(
         holds,
-        f"MSE at d = {cells[-1].cell.n_dims} over d = {cells[0].cell.n_dims}: {'; '.join(parts)}",
+        f"MSE at d = {cells[-1].cell.dims} over d = {cells[0].cell.dims}: {'; '.join(parts)}",
         "L2's bias towards zero does not shrink as the noise grows.",
     )
 
@@ -515,7 +515,7 @@ def _opposed(results: Results, reading: Reading) -> Finding:
 def _decreases(results: Results, reading: Reading) -> Finding:
     panels = _panels(results, figure="fig5")
     values = [_mse_of(cells, "l2", reading)[:3] for cells in panels]
-    d = ", ".join(str(cell.cell.n_dims) for cell in panels[0][:3])
+    d = ", ".join(str(cell.cell.dims) for cell in panels[0][:3])
     falling = [all(a > b for a, b in pairwise(v)) for v in values]
     return Finding(
         all(falling) and all(v[-1] < 0.98 * v[0] for v in values),

@@ -1,4 +1,4 @@
-"""Intervals of three kinds for the noisy dimensions: conservative ("honest"), "average" and "credible".
+"""Intervals of three kinds for the noisy dimensions: conservative ("conservative"), "average" and "credible".
 
 `average` is the robust empirical-Bayes interval of Armstrong, Kolesár and Plagborg-Møller (Econometrica 90, 2022). The
 centre c + w·(x − c) has bias b_j·w·s_j with b_j = (1/w − 1)(c − θ_j)/s_j, so the interval centre ± χ·w·s_j misses

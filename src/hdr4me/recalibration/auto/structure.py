@@ -48,23 +48,23 @@ class Structure(NamedTuple):
         return Structure(self.position[which], self.group[which])
 
 
-def check_structure(order: ArrayLike | None, groups: Sequence[Any] | None, n_dims: int) -> Structure | None:
+def check_structure(order: ArrayLike | None, groups: Sequence[Any] | None, dims: int) -> Structure | None:
     """Positions and group numbers of every dimension, or None if neither is declared."""
     if order is None and groups is None:
         return None
-    position = np.full(n_dims, np.nan) if order is None else _positions(order, n_dims)
-    group = np.full(n_dims, -1, dtype=np.int64) if groups is None else _group_numbers(groups, n_dims)
+    position = np.full(dims, np.nan) if order is None else _positions(order, dims)
+    group = np.full(dims, -1, dtype=np.int64) if groups is None else _group_numbers(groups, dims)
     return Structure(position, group)
 
 
-def _positions(order: ArrayLike, n_dims: int) -> Floats:
+def _positions(order: ArrayLike, dims: int) -> Floats:
     try:
         given = list(np.asarray(order, dtype=object))
         position = np.array([np.nan if p is None else float(p) for p in given], dtype=np.float64)
     except (TypeError, ValueError) as error:
         rule = "one position (a number) for each mean, None where there is none"
         raise InvalidInput.of("order", order, rule) from error
-    check_length("order", position.size, n_dims)
+    check_length("order", position.size, dims)
     absent = np.array([p is None for p in given])
     check_elements(
         ~absent & ~np.isfinite(position), "order", position, "a finite number, None where there is none"
@@ -72,12 +72,12 @@ def _positions(order: ArrayLike, n_dims: int) -> Floats:
     return position
 
 
-def _group_numbers(groups: Sequence[Any], n_dims: int) -> NDArray[np.int64]:
+def _group_numbers(groups: Sequence[Any], dims: int) -> NDArray[np.int64]:
     rule = "one label for each mean, None where there is none"
     if isinstance(groups, str) or not hasattr(groups, "__len__"):
         raise InvalidInput.of("groups", groups, rule)
     labels = list(groups)
-    check_length("groups", len(labels), n_dims)
+    check_length("groups", len(labels), dims)
     try:
         number = {label: i for i, label in enumerate(dict.fromkeys(x for x in labels if x is not None))}
     except TypeError as error:  # a label that cannot be hashed

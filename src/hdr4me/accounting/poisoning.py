@@ -10,7 +10,7 @@ from hdr4me.survey import Survey
 
 
 @dataclass(frozen=True)
-class Harm:
+class ManipulationBound:
     """The manipulation bound of one dimension.
 
     `reach` is how far the answer moves if all of its reports are poisoned, on the scale of the estimate: V + 1 for a
@@ -25,7 +25,7 @@ class Harm:
     def shift(self, share: float, *, aimed: bool = False) -> float:
         """How far a share of poisoned reports moves the answer at most, in the dimension's own units.
 
-        >>> one = Harm("age", 4.0, 60.0, 0.1)
+        >>> one = ManipulationBound("age", 4.0, 60.0, 0.1)
         >>> one.shift(0.01), round(one.shift(0.01, aimed=True), 2)
         (2.4, 22.02)
         """
@@ -45,11 +45,11 @@ class Harm:
         }
 
 
-def harm(survey: Survey) -> tuple[Harm, ...]:
+def manipulation_bounds(survey: Survey) -> tuple[ManipulationBound, ...]:
     """The manipulation bound of every dimension whose channel has one.
 
     >>> from hdr4me.survey import Numeric, Schema
-    >>> found = harm(Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi"))[0]
+    >>> found = manipulation_bounds(Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi"))[0]
     >>> round(found.shift(0.01), 2)
     1.9
     """
@@ -60,5 +60,5 @@ def harm(survey: Survey) -> tuple[Harm, ...]:
             if far is not None:
                 low, high = dimension.bounds
                 width = 1.0 if dimension.categories else (high - low) / 2
-                made.append(Harm(dimension.name, far, width, float(survey.inclusion(q))))
+                made.append(ManipulationBound(dimension.name, far, width, float(survey.inclusion(q))))
     return tuple(made)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
 
-class HeavyResponse(Response):
+class KSubsetResponse(Response):
     """A family of heavy outputs; without a response of its own it is asked output by output."""
 
     def heavy(self, x: int, outputs: Numbers) -> Mask:
@@ -47,7 +47,7 @@ class HeavyResponse(Response):
         return heavy_blanket(family.n_outputs, family.n_heavy, self.channel.weight)
 
 
-class NamingResponse(HeavyResponse):
+class NamingResponse(KSubsetResponse):
     """A report supports a category with probability p if the user has it, and with probability q if not."""
 
     in_order: bool | None = True

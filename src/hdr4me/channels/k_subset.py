@@ -21,7 +21,7 @@ from hdr4me.channels.channel import (
     Channel,
     Draws,
     Field,
-    Take,
+    Input,
     check_fields,
     named_epsilon,
     whole,
@@ -35,7 +35,7 @@ class Family(AnswerFormat):
     """Which outputs there are, and which of them are heavy for which input."""
 
     name: ClassVar[str]
-    response_class: ClassVar[str] = "hdr4me.channels.heavy_response:HeavyResponse"
+    response_class: ClassVar[str] = "hdr4me.channels.k_subset_response:KSubsetResponse"
 
     @property
     @abstractmethod
@@ -145,7 +145,7 @@ FAMILIES: Registry[type[Family]] = Registry(
 
 
 @dataclass(frozen=True, repr=False)
-class HeavySet(Channel):
+class KSubset(Channel):
     """A family and the weight W of its heavy outputs.
 
     Parameters
@@ -163,7 +163,7 @@ class HeavySet(Channel):
     --------
     >>> from hdr4me.channels.subset import Subset
     >>> family = Subset(size=10, chosen=3)
-    >>> channel = HeavySet("subset", 1.0, family, heaviest(1.0, family))
+    >>> channel = KSubset("subset", 1.0, family, heaviest(1.0, family))
     >>> float(channel.loss) <= 2.718281828459045, channel.n_counters, channel.per_report
     (True, 10, 3)
     """
@@ -191,8 +191,8 @@ class HeavySet(Channel):
         self.check()
 
     @property
-    def takes(self) -> tuple[Take, ...]:
-        return self.family.takes
+    def inputs(self) -> tuple[Input, ...]:
+        return self.family.inputs
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -257,7 +257,7 @@ class HeavySet(Channel):
         }
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> HeavySet:
+    def from_dict(cls, document: Mapping[str, Any]) -> KSubset:
         mechanism, epsilon = named_epsilon("heavy set", document, {"family", "weight"})
         family = document["family"]
         if not isinstance(family, Mapping) or not isinstance(family.get("name"), str):

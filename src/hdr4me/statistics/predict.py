@@ -84,7 +84,7 @@ def spread_of(edges: Floats, cumulative: Floats) -> float:
 
 
 @dataclass(frozen=True)
-class Foretold:
+class Predicted:
     """The root mean square errors of one round with all users and of two rounds, on the scale [−1, 1].
 
     `low` and `high` are the second round's range, averaged over the pilots that were drawn.
@@ -101,9 +101,9 @@ class Foretold:
         return (self.one / self.two) ** 2
 
 
-def foretell_rounds(
+def predict_rounds(
     prior: Any, n: int, epsilon: float, *, mechanism: str = "optimal", pilot: float = 0.2
-) -> Foretold:
+) -> Predicted:
     """The expected gain of a second round, if values are distributed as `prior`.
 
     Pilots are drawn with a fixed seed, fitted as `refine` fits them, and the errors of the second round on the ranges
@@ -120,7 +120,7 @@ def foretell_rounds(
     variance_of_one = float(np.asarray(exact.variance(law.values)) @ law.shares) + law.variance
     one, whole = float(np.sqrt(variance_of_one / n)), variance_of_one / first
     if marginal.rank < 3:  # the pilot shows a mean and nothing else: ranges are kept
-        return Foretold(one, one)
+        return Predicted(one, one)
     grid = Grid.of(marginal)
     shares = law.shares @ np.asarray(exact.law_at(law.values))
     counts = np.random.default_rng(_SEED).multinomial(round(first), shares / shares.sum(), size=_DRAWS)
@@ -141,4 +141,4 @@ def foretell_rounds(
         errors.append(weight**2 * (variance + shift**2) + (1.0 - weight) ** 2 * whole)
         ranges.append(found[:2])
     low, high = np.mean(ranges, axis=0).tolist()
-    return Foretold(one, float(np.sqrt(np.mean(errors))), low, high)
+    return Predicted(one, float(np.sqrt(np.mean(errors))), low, high)
