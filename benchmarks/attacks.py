@@ -65,8 +65,8 @@ def channels() -> dict[str, Channel]:
     both = Schema([Numeric("x", 0, 1), Numeric("y", 0, 1)])
     chosen = Schema([Selection("x", range(20), at_most=3)])
     return {
-        "randomised response, 10": categories("grr", 1.0, 10),
-        "randomised response, 1,000": categories("grr", 8.0, 1000),
+        "randomized response, 10": categories("grr", 1.0, 10),
+        "randomized response, 1,000": categories("grr", 8.0, 1000),
         "subset selection, 24": categories("subset", 2.0, 24),
         "subset selection, 100": categories("subset", 1.0, 100),
         "projective over 4 numbers, 4,043": categories("projective", 1.0, 4043),

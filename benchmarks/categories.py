@@ -138,7 +138,7 @@ def accuracy(name: str, epsilon: float, v: int) -> str:
 
 
 def by_counting(epsilon: float, v: int) -> list[str]:
-    """Exact coverage of 95 % intervals of randomised response by the number of users who have a category.
+    """Exact coverage of 95 % intervals of randomized response by the number of users who have a category.
 
     Whether an interval covers is a matter of how many reports name the category, so its coverage is a sum of
     probabilities. An interval whose ends rise with the number of reports covers a category that nobody has if they are
@@ -227,7 +227,7 @@ def main(path: Path) -> None:
             )
         ),
         "",
-        "Exact coverage of 95 % intervals of randomised response, 4,043 categories, epsilon = 8, 10,000 users: by the",
+        "Exact coverage of 95 % intervals of randomized response, 4,043 categories, epsilon = 8, 10,000 users: by the",
         "number of users who have the category; and the least coverage from 95 % on of an interval whose ends",
         "rise with the number of reports.",
         "",

@@ -101,7 +101,7 @@ class Writers:
             self.pipes[reader] = bytearray()
 
     def listen(self, seconds: float) -> None:
-        """Read what they tell for a time; the time begins when each has had an acknowledgement."""
+        """Read what they tell for a time; the time begins when each has had an acknowledgment."""
         end = time.monotonic() + 60
         heard = False
         while self._open and (left := end - time.monotonic()) > 0:
@@ -164,7 +164,7 @@ def campaign(
     seed
         Of the times at which they are killed.
     longest
-        The longest time in seconds between the first acknowledgements and the end of the writers.
+        The longest time in seconds between the first acknowledgments and the end of the writers.
     kill_database
         Kills the database under the writers and starts it again.
     """

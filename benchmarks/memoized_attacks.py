@@ -153,7 +153,7 @@ def likely(attack: str, histories: Sequence[Sequence[Value]], rows: int, devices
 
 
 def categories() -> Survey:
-    """Four categories by randomised response."""
+    """Four categories by randomized response."""
     return Survey(Schema([Categorical("severity", list(SEVERITY))]), epsilon=EPSILON, categorical="grr")
 
 

@@ -14,7 +14,7 @@ def other_populations(n: int, rng: np.random.Generator) -> dict[str, Floats]:
     peaks = np.where(rng.random(n) < 0.5, rng.normal(-0.5, 0.15, n), rng.normal(0.4, 0.2, n))
     found = {
         "triangular": rng.triangular(-1, -0.2, 1, n),
-        "Laplace, scale .1, centre .5": np.clip(rng.laplace(0.5, 0.1, n), -1, 1),
+        "Laplace, scale .1, center .5": np.clip(rng.laplace(0.5, 0.1, n), -1, 1),
         "two peaks at -.5 and .4": np.clip(peaks, -1, 1),
         "normal, sd .25": np.clip(rng.normal(0, 0.25, n), -1, 1),
     }

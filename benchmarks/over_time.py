@@ -3,7 +3,7 @@
     python benchmarks/over_time.py docs/figures/over-time.svg
 
 The curves are exact (`hdr4me.accounting.repeated.guessed`); the points are a seeded simulation of 20,000 people whose
-reports are made by randomised response and counted by an attacker who takes the larger count.
+reports are made by randomized response and counted by an attacker who takes the larger count.
 """
 
 from __future__ import annotations

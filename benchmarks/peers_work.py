@@ -67,7 +67,7 @@ def client_speed(library: str, protocol: str, epsilon: float, k: int, n: int) ->
 
 
 def _multi_freq(protocol: str, epsilon: float, k: int) -> tuple[Any, Any]:
-    """multi-freq-ldpy; its estimator clips and normalises, which is taken out so that estimates are unbiased."""
+    """multi-freq-ldpy; its estimator clips and normalizes, which is taken out so that estimates are unbiased."""
     name = {"GRR": "GRR", "SS": "SS", "OUE": "UE", "OLH": "LH"}[protocol]
     module: Any = import_module(f"multi_freq_ldpy.pure_frequency_oracles.{name}")
     np: Any = import_module("numpy")
@@ -142,13 +142,13 @@ def samples(library: str, mechanism: str, epsilon: float, value: float, n: int, 
     mechanisms: Any = import_module("diffprivlib.mechanisms")
     if mechanism == "laplace":
         made = mechanisms.Laplace(epsilon=epsilon, sensitivity=2.0, random_state=seed)
-        return {"samples": [made.randomise(value) for _ in range(n)]}
+        return {"samples": [made.randomize(value) for _ in range(n)]}
     made = mechanisms.Binary(epsilon=epsilon, value0="0", value1="1", random_state=seed)
-    return {"samples": [int(made.randomise(str(int(value)))) for _ in range(n)]}
+    return {"samples": [int(made.randomize(str(int(value)))) for _ in range(n)]}
 
 
 def response_epsilon(library: str, probability: float) -> dict[str, float]:
-    """ε of binary randomised response that tells the truth with `probability`."""
+    """ε of binary randomized response that tells the truth with `probability`."""
     if library == "opendp":
         dp: Any = import_module("opendp.prelude")
         dp.enable_features("contrib")

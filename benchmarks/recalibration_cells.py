@@ -76,30 +76,30 @@ def cell(regime: str, data: Data, name: str, epsilon: float, sampled: int, users
     return Cell(regime, data, name, epsilon, sampled, users, slope, np.sqrt(variance))
 
 
-def _spread(rng: np.random.Generator, centre: Floats, sd: Floats | float, n: int) -> tuple[Floats, Floats]:
-    """The mean of n users' values around a centre, and the mean square."""
-    mean = np.clip(centre + rng.normal(size=centre.size) * sd / np.sqrt(n), -1, 1)
+def _spread(rng: np.random.Generator, center: Floats, sd: Floats | float, n: int) -> tuple[Floats, Floats]:
+    """The mean of n users' values around a center, and the mean square."""
+    mean = np.clip(center + rng.normal(size=center.size) * sd / np.sqrt(n), -1, 1)
     return mean, np.minimum(mean**2 + np.asarray(sd) ** 2, 1.0)
 
 
 def gaussian(dims: int = 100, users: int = 100_000) -> Data:
     """A tenth of the dimensions at 0.9, the others at 0, users' sd 1/16."""
     rng = np.random.default_rng(1)
-    centre = np.where(np.arange(dims) < dims // 10, 0.9, 0.0)
-    return Data("gaussian", users, *_spread(rng, centre, 1 / 16, users))
+    center = np.where(np.arange(dims) < dims // 10, 0.9, 0.0)
+    return Data("gaussian", users, *_spread(rng, center, 1 / 16, users))
 
 
-def poisson(dims: int = 300, users: int = 150_000, normalise: str = "minmax") -> Data:
+def poisson(dims: int = 300, users: int = 150_000, normalize: str = "minmax") -> Data:
     """Poisson with expectations 1..99, into [−1, 1] by each dimension's own extremes or by the range [0, 150]."""
     rng = np.random.default_rng(2)
     expectation = rng.uniform(1, 99, dims)
     means, squares = np.empty(dims), np.empty(dims)
     for j, λ in enumerate(expectation):
         values = rng.poisson(λ, users).astype(np.float64)
-        low, high = (values.min(), values.max()) if normalise == "minmax" else (0.0, 150.0)
+        low, high = (values.min(), values.max()) if normalize == "minmax" else (0.0, 150.0)
         values = 2 * (values - low) / (high - low) - 1
         means[j], squares[j] = values.mean(), np.mean(values**2)
-    return Data("poisson" if normalise == "minmax" else "poisson-fixed", users, means, squares)
+    return Data("poisson" if normalize == "minmax" else "poisson-fixed", users, means, squares)
 
 
 def uniform(dims: int = 500, users: int = 120_000) -> Data:
@@ -121,7 +121,7 @@ def shapes(dims: int = 200, users: int = 100_000) -> list[Data]:
     """Five shapes of our own."""
     rng = np.random.default_rng(5)
     j = np.arange(dims)
-    centres = {
+    centers = {
         "sparse": np.where(j % 20 == 0, np.where(j % 40 == 0, 0.8, -0.6), 0.0),
         "offset": rng.normal(0.4, 0.05, dims),
         "two-clusters": np.where(j % 3 == 0, 0.6, -0.3),
@@ -129,8 +129,8 @@ def shapes(dims: int = 200, users: int = 100_000) -> list[Data]:
         "zero": np.zeros(dims),
     }
     out = []
-    for name, centre in centres.items():
-        mean, square = (centre, centre**2) if name == "zero" else _spread(rng, centre, 0.1, users)
+    for name, center in centers.items():
+        mean, square = (center, center**2) if name == "zero" else _spread(rng, center, 0.1, users)
         out.append(Data(name, users, mean, square if name != "zero" else square + 0.01))
     return out
 
@@ -138,7 +138,7 @@ def shapes(dims: int = 200, users: int = 100_000) -> list[Data]:
 def all_cells() -> Iterator[Cell]:
     """The paper's grid, the easy regime, and our shapes in both."""
     paper = [gaussian(), poisson(), uniform(), correlated()]
-    own = [*shapes(), poisson(normalise="range")]
+    own = [*shapes(), poisson(normalize="range")]
     for regime, group, mechanisms in (
         ("paper", paper, ("laplace", "piecewise", "square_wave")),
         ("own", own, ("laplace", "piecewise")),

@@ -99,14 +99,14 @@ def harm_figure(rows: list[dict[str, Any]], path: Path) -> None:
     fair = [r for r in rows if r["mechanism"] != "square_wave"]
     noise = np.array([float(r["noise"]) for r in fair])
     figure, axis = plt.subplots(figsize=(7.5, 4.5), layout="constrained")
-    for name, label, colour in (
+    for name, label, color in (
         ("l1", "HDR4ME L1 (95 %)", "#c1432e"),
         ("l2", "HDR4ME L2 (domain, 95 %)", "#d9912b"),
         ("auto", "auto", "#2b6a99"),
         ("oracle", "oracle", "#999999"),
     ):
         ratio = np.array([float(r[name]) / float(r["naive"]) for r in fair])
-        axis.scatter(noise, np.maximum(ratio, 1e-4), s=14, alpha=0.7, label=label, color=colour, lw=0)
+        axis.scatter(noise, np.maximum(ratio, 1e-4), s=14, alpha=0.7, label=label, color=color, lw=0)
     axis.axhline(1, color="black", lw=0.8)
     axis.set(xscale="log", yscale="log", ylim=(8e-5, 12))
     axis.set_xlabel("standard error of a collected mean")

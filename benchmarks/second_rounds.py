@@ -31,8 +31,8 @@ def unknown(rng: np.random.Generator) -> dict[str, Floats]:
     """Populations that no constant was set on."""
     side = rng.random(N) < 0.5
     data: dict[str, Floats] = {
-        "Student's t, 3 degrees, scale .08, centre -.3": -0.3 + 0.08 * rng.standard_t(3, N),
-        "Laplace, scale .1, centre .5": 0.5 + rng.laplace(0, 0.1, N),
+        "Student's t, 3 degrees, scale .08, center -.3": -0.3 + 0.08 * rng.standard_t(3, N),
+        "Laplace, scale .1, center .5": 0.5 + rng.laplace(0, 0.1, N),
         "two peaks at -.5 and .4": np.where(side, rng.normal(-0.5, 0.05, N), rng.normal(0.4, 0.08, N)),
         "Beta(.5, .5)": rng.beta(0.5, 0.5, N) * 2 - 1,
         "triangular": rng.triangular(-1, -0.2, 1, N),

@@ -243,7 +243,7 @@ def groups(rng: np.random.Generator, draws: int = 1000) -> list[str]:
 def _reported(
     survey: hd.Survey, values: tuple[NDArray[Any], NDArray[Any]], rng: np.random.Generator
 ) -> tuple[hd.Tally, hd.PairCounts]:
-    """Users answer both questions; categories by randomised response, whose channel is a table of categories."""
+    """Users answer both questions; categories by randomized response, whose channel is a table of categories."""
     cells = []
     for q, column in enumerate(values):
         channel = survey.questions[q].channel
@@ -264,7 +264,7 @@ def _reported(
 
 
 def _of_heavy(channel: Any) -> Floats:
-    """The law of randomised response: a heavy set of one."""
+    """The law of randomized response: a heavy set of one."""
     size = channel.inputs[0].size
     p = channel.weight / 2**32
     return np.asarray(np.full((size, size), (1 - p) / (size - 1)) + np.eye(size) * (p - (1 - p) / (size - 1)))

@@ -40,4 +40,4 @@ html_theme_options = {
 }
 html_show_sourcelink = False
 html_copy_source = False
-copyright = "The hdr4me developers, Apache licence 2.0"
+copyright = "The hdr4me developers, Apache license 2.0"

@@ -11,13 +11,11 @@ from hdr4me.accounting.repeated import guessed
 days = list(range(1, 61))
 figure = Figure(figsize=(6.4, 4.0), layout="constrained")
 axes = figure.subplots()
-for epsilon, colour in ((0.5, "#0b6e99"), (1.0, "#d1495b")):
+for epsilon, color in ((0.5, "#0b6e99"), (1.0, "#d1495b")):
     axes.plot(
-        days, [100 * guessed(epsilon, t) for t in days], color=colour, label=f"fresh answers, ε = {epsilon:g}"
+        days, [100 * guessed(epsilon, t) for t in days], color=color, label=f"fresh answers, ε = {epsilon:g}"
     )
-    axes.axhline(
-        100 * guessed(epsilon, 1), color=colour, ls="--", label=f"permanent answers, ε = {epsilon:g}"
-    )
+    axes.axhline(100 * guessed(epsilon, 1), color=color, ls="--", label=f"permanent answers, ε = {epsilon:g}")
 axes.set(xlabel="days", ylabel="guessed right (%)", ylim=(50, 101))
 axes.legend(frameon=False, fontsize=8)
 

@@ -1,4 +1,4 @@
-"""Linear regression from randomised gradients: the share of variance explained, round by round, as a picture.
+"""Linear regression from randomized gradients: the share of variance explained, round by round, as a picture.
 
     python examples/gradients.py docs/figures/gradients.svg
 
@@ -33,7 +33,7 @@ def clipped(gradients: Floats) -> Floats:
 
 
 def asked(survey: hd.Survey, gradients: Floats) -> Floats:
-    """The mean of the gradients, from randomised reports."""
+    """The mean of the gradients, from randomized reports."""
     tally = hd.Tally(survey)
     for block in Local().reports(gradients, survey):
         tally = tally.add_block(block)
@@ -64,8 +64,8 @@ def main(path: Path) -> None:
     single = hd.Survey(numbers, epsilon=EPSILON, mechanism="piecewise")
     ways = {
         "gradients in the open": lambda gradients: clipped(gradients).mean(axis=0),
-        "each a randomised gradient (codebook)": lambda gradients: asked(vector, gradients),
-        "each one randomised coordinate": lambda gradients: asked(single, clipped(gradients)),
+        "each a randomized gradient (codebook)": lambda gradients: asked(vector, gradients),
+        "each one randomized coordinate": lambda gradients: asked(single, clipped(gradients)),
     }
     least = float(1 - np.mean((y - x @ np.linalg.lstsq(x, y, rcond=None)[0]) ** 2))
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")

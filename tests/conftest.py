@@ -41,7 +41,7 @@ def three() -> Table:
 
 
 def choice(v: int) -> KSubset:
-    """Generalised randomised response with q = 1/(2v)."""
+    """Generalized randomized response with q = 1/(2v)."""
     return KSubset("choice", 3.0, Subset(v, 1), ONE - (v - 1) * (ONE // (2 * v)))
 
 
@@ -61,7 +61,7 @@ def make_mixed(sampled: int = 2, name: str = "") -> Survey:
         [
             Numeric("age", 0, 120, default=40),
             Numeric("debt", -1000, 0),
-            Categorical("colour", ["red", "green", "blue", "grey"], default="grey"),
+            Categorical("color", ["red", "green", "blue", "grey"], default="grey"),
             Categorical("pet", ["none", "cat", "dog"]),
         ]
     )
@@ -187,7 +187,7 @@ def steep_coin(bias: int = 3) -> Table:
 
 
 def response(v: int) -> KSubset:
-    """Generalised randomised response on v categories."""
+    """Generalized randomized response on v categories."""
     return KSubset("grr", 3.0, Subset(v, 1), ONE - (v - 1) * (ONE // (v + 3)))
 
 
@@ -215,7 +215,7 @@ def mixed_survey() -> Survey:
     schema = Schema(
         [
             Numeric("age", 0, 120, default=30),
-            Categorical("colour", ["red", "green", "blue"], default="green"),
+            Categorical("color", ["red", "green", "blue"], default="green"),
             Categorical("rooms", [1, 2, 3, 4], default=2),
         ]
     )

@@ -26,17 +26,17 @@ def opendp(_: str) -> tuple[float, float]:
 def diffprivlib(_: str) -> tuple[float, float]:
     """Laplace noise, value by value."""
     mechanism: Any = import_module("diffprivlib.mechanisms").Laplace(epsilon=1.0, sensitivity=2.0)
-    return _timed(lambda: [mechanism.randomise(0.1) for _ in range(4_000)], 4_000)
+    return _timed(lambda: [mechanism.randomize(0.1) for _ in range(4_000)], 4_000)
 
 
 def pure_ldp(_: str) -> tuple[float, float]:
-    """Generalised randomised response on 10 categories."""
+    """Generalized randomized response on 10 categories."""
     client: Any = import_module("pure_ldp.frequency_oracles.direct_encoding").DEClient(epsilon=1.0, d=10)
     return _timed(lambda: [client.privatise(3) for _ in range(4_000)], 4_000)
 
 
 def multi_freq_ldpy(_: str) -> tuple[float, float]:
-    """Generalised randomised response on 10 categories."""
+    """Generalized randomized response on 10 categories."""
     client: Any = import_module("multi_freq_ldpy.pure_frequency_oracles.GRR").GRR_Client
     return _timed(lambda: [client(3, 10, 1.0) for _ in range(4_000)], 4_000)
 

@@ -10,11 +10,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def badges() -> str:
-    """Python, licence, types and coverage, from the project's own settings."""
+    """Python, license, types and coverage, from the project's own settings."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     shown = (
         ("python", settings["project"]["requires-python"].replace(">=", "≥ ")),
-        ("licence", settings["project"]["license"]),
+        ("license", settings["project"]["license"]),
         ("types", "mypy strict" if settings["tool"]["mypy"]["strict"] else "some"),
         ("coverage", f"≥ {settings['tool']['coverage']['report']['fail_under']} %"),
     )

@@ -23,18 +23,18 @@ def data_flow() -> Figure:
     axes.axis("off")
     boxes = (
         ("record", "true values", "the device alone", _RED),
-        ("report", "randomised cells", "the collector", _BLUE),
+        ("report", "randomized cells", "the collector", _BLUE),
         ("store", "reports, random ids", "the collector", _BLUE),
         ("tally", "integers", "the analyst", _BLUE),
         ("answer", "estimates, intervals", "everybody", _BLUE),
     )
-    steps = ("client: clean,\ndraw, randomise", "send", "count", "estimate")
-    for i, (name, content, who, colour) in enumerate(boxes):
+    steps = ("client: clean,\ndraw, randomize", "send", "count", "estimate")
+    for i, (name, content, who, color) in enumerate(boxes):
         x = 2 + 21.3 * i
         axes.add_patch(
-            matplotlib.patches.FancyBboxPatch((x, 9), 14, 9, "round,pad=0.4", fc="none", ec=colour, lw=1.6)
+            matplotlib.patches.FancyBboxPatch((x, 9), 14, 9, "round,pad=0.4", fc="none", ec=color, lw=1.6)
         )
-        axes.text(x + 7, 15, name, ha="center", fontsize=12, weight="bold", color=colour)
+        axes.text(x + 7, 15, name, ha="center", fontsize=12, weight="bold", color=color)
         axes.text(x + 7, 11.4, content, ha="center", fontsize=8.5, color=_GREY)
         axes.text(x + 7, 4.5, who, ha="center", fontsize=8.5, color=_GREY, style="italic")
         if i < len(steps):
@@ -53,14 +53,14 @@ def odds() -> Figure:
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
     epsilon = np.linspace(0, 6, 121)
-    for before, colour in ((0.5, _BLUE), (0.1, "#2e7d4f"), (0.001, _RED)):
+    for before, color in ((0.5, _BLUE), (0.1, "#2e7d4f"), (0.001, _RED)):
         axes.plot(
             epsilon,
             [guess(before, float(np.exp(e))) for e in epsilon],
-            color=colour,
+            color=color,
             label=f"{before:g} before",
         )
-        axes.axhline(before, color=colour, ls=":", lw=0.8)
+        axes.axhline(before, color=color, ls=":", lw=0.8)
     axes.set(xlabel="ε of a report", ylabel="belief after the report, at most", ylim=(0, 1))
     axes.legend(frameon=False)
     axes.grid(alpha=0.25)

@@ -234,7 +234,7 @@ def every_history(
 def until_spent(history: Shown, budget: int, period: int = 99) -> tuple[tuple[Any, ...], int]:
     """The pattern of equality while budget is left, and the rows paid for.
 
-    The neighbouring relation of docs/over-time.md, written apart from the client: for each report and each question in
+    The neighboring relation of docs/over-time.md, written apart from the client: for each report and each question in
     order, which of the question's earlier values comes again, until `budget` values were new. A value that comes while
     the budget is spent is not looked at.
     """

@@ -87,7 +87,7 @@ def test_never_below_the_exact_value_of_randomised_response(epsilon: float, know
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 5.0])
 @pytest.mark.parametrize("delta", [1e-3, 1e-8])
 def test_below_the_closed_form_wherever_it_holds(epsilon: float, n: int, delta: float) -> None:
-    """Randomised response is the worst of all channels, so this is below it for every survey."""
+    """Randomized response is the worst of all channels, so this is below it for every survey."""
     closed = closed_form(epsilon, n, delta)
     crowd = Shuffled(((response_blanket(math.exp(epsilon)), 1.0),), epsilon)
     found = crowd.epsilon(n, delta)
@@ -113,7 +113,7 @@ def test_more_reports_than_are_counted_are_counted_as_so_many(monkeypatch: pytes
 
 
 def exact_delta(rows: list[list[Fraction]], n: int, factor: Fraction) -> Fraction:
-    """The largest of Σ (P − factor·Q)₊ over the multisets of n reports, over all neighbouring data."""
+    """The largest of Σ (P − factor·Q)₊ over the multisets of n reports, over all neighboring data."""
     inputs = range(len(rows))
     laws: dict[tuple[int, ...], dict[tuple[int, ...], Fraction]] = {}
 
@@ -146,7 +146,7 @@ TABLES: list[list[list[int]]] = [
 @pytest.mark.parametrize("rows", TABLES)
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_an_upper_bound_of_the_truth(rows: list[list[int]], n: int) -> None:
-    """Every data set of n users, every neighbour, every multiset, in fractions."""
+    """Every data set of n users, every neighbor, every multiset, in fractions."""
     exact = [[Fraction(w, sum(row)) for w in row] for row in rows]
     for epsilon in (0.05, 0.3, 0.8):
         truth = exact_delta(exact, n, Fraction(math.exp(epsilon)))
@@ -228,7 +228,7 @@ def test_entries_are_one_channel(rows: list[list[int]], n_entries: int) -> None:
 
 
 def test_heavy_sets() -> None:
-    """Randomised response is a heavy set with k = 1; any overlap is below the smallest."""
+    """Randomized response is a heavy set with k = 1; any overlap is below the smallest."""
     v, weight = 5, 3 * ONE // 4
     rest = (ONE - weight) // (v - 1)
     response = [[weight if y == x else rest for y in range(v)] for x in range(v)]

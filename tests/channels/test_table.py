@@ -20,7 +20,7 @@ QUARTER = ONE // 4
 
 
 def optional() -> Table:
-    """Two levels or no value, by generalised randomised response: 1/2 for the truth and 1/4 for each of the others."""
+    """Two levels or no value, by generalized randomized response: 1/2 for the truth and 1/4 for each of the others."""
     rows = tuple(tuple(2 * QUARTER if x == y else QUARTER for y in range(3)) for x in range(3))
     decoders = {"value": (-4.0, 4.0, 0.0), "present": (2.0, 2.0, -2.0)}
     return Table("optional", 0.7, decoders, rows, (Input("optional", 3),))

@@ -19,7 +19,7 @@ from hdr4me.comparison.data import public_table
 from hdr4me.comparison.measure import predicted
 from hdr4me.errors import InvalidInput
 
-LICENCE = Path(__file__).parents[2] / "LICENSE"
+LICENSE = Path(__file__).parents[2] / "LICENSE"
 
 
 def _patients() -> tuple[pa.Table, hd.Schema]:
@@ -44,8 +44,8 @@ def _some_patients() -> tuple[pa.Table, hd.Schema]:
 
 
 def _words() -> tuple[pa.Table, hd.Schema]:
-    """The words of a licence: which vowels each has."""
-    words = [word.lower() for word in LICENCE.read_text().split() if word.isalpha()]
+    """The words of a license: which vowels each has."""
+    words = [word.lower() for word in LICENSE.read_text().split() if word.isalpha()]
     table = pa.table({"vowels": [[vowel for vowel in "aeiou" if vowel in word] for word in words]})
     return table, hd.Schema([hd.Selection("vowels", list("aeiou"), at_most=3)])
 

@@ -78,7 +78,7 @@ def entries_table(request: pytest.FixtureRequest) -> Any:
 
 
 def _law(table: Table, t: float) -> list[Fraction]:
-    """P(cell | t) as exact fractions, from the definition: the two neighbouring rows, mixed."""
+    """P(cell | t) as exact fractions, from the definition: the two neighboring rows, mixed."""
     low, high = table.domain
     place = (Fraction(t) - Fraction(low)) / (Fraction(high) - Fraction(low)) * (table.n_levels - 1)
     row = min(int(place), table.n_levels - 2)
@@ -140,7 +140,7 @@ def test_mean_is_the_level_in_fractions(value_table: Table) -> None:
 
 @pytest.mark.parametrize("t", [-1.0, -0.37, 0.0, 0.61])
 def test_moments_against_enumeration_in_fractions(value_table: Table, t: float) -> None:
-    # 1e-9: the variance's centre is t, the rows' means agree with it to 1e-13 of the largest decoded value
+    # 1e-9: the variance's center is t, the rows' means agree with it to 1e-13 of the largest decoded value
     law = _law(value_table, t)
     decode = [Fraction(d) for d in value_table.decode.tolist()]
     mean = sum(p * d for p, d in zip(law, decode, strict=True))
@@ -173,17 +173,17 @@ def test_samples_follow_the_law(value_table: Table, t: float) -> None:
     codes = value_table.sample_cells(np.full(n, t), rng)
     assert _chi_square_p(codes, value_table.law_at(t)) > 1e-6
     sample = value_table.sample(np.full(n, t), rng)
-    centred = sample - t
+    centered = sample - t
     mass = value_table.law_at(t)
     variance = float(value_table.variance(t))
     fourth = float(mass @ (value_table.decode - t) ** 4)
     floor = 2.0**-17 * 2 / (value_table.n_levels - 1)  # the rounding fraction has 16 bits
-    assert abs(centred.mean()) < 5 * np.sqrt(variance / n) + floor
+    assert abs(centered.mean()) < 5 * np.sqrt(variance / n) + floor
     spread = np.sqrt(max(0.0, fourth - variance**2) / n)
     if (
         spread < variance / 20
     ):  # otherwise too few reports make up the variance for a mean of squares to be normal
-        assert abs((centred**2).mean() - variance) < 5 * spread + 1e-4 * variance
+        assert abs((centered**2).mean() - variance) < 5 * spread + 1e-4 * variance
 
 
 def test_randomised_response_is_private_and_unbiased(category_table: Table) -> None:

@@ -47,7 +47,7 @@ LARGE = Categorical("large", range(300))
 SURVEYS = {
     "subset": Survey(Schema([X]), epsilon=1.0, categorical="subset"),
     "projective": Survey(Schema([LARGE]), epsilon=2.0, categorical="projective"),
-    "large randomised response": Survey(
+    "large randomized response": Survey(
         Schema([Categorical("larger", range(300))]), epsilon=8.0, categorical="grr"
     ),
     "PrivSet": Survey(Schema([Selection("spoken", ["de", "en", "fr", "it"], 2)]), epsilon=2.0),
@@ -134,7 +134,7 @@ def test_reports_made_on_spark_answer_the_survey(
 def _truth(kind: str) -> dict[tuple[str, str, str | None], float]:
     columns = {name: RECORDS.column(name).to_pylist() for name in RECORDS.column_names}
     share = {name: columns[name].count(columns[name][0]) / N for name in ("x", "large", "larger", "word")}
-    if kind in ("subset", "projective", "large randomised response", "list kept by hash"):
+    if kind in ("subset", "projective", "large randomized response", "list kept by hash"):
         name = SURVEYS[kind].schema.names[0]
         return {("frequency", name, columns[name][0]): share[name]}
     if kind == "PrivSet":

@@ -21,9 +21,9 @@ def test_the_papers_example() -> None:
 
 
 def test_printed_formula_taken_literally_is_no_bound() -> None:
-    """Duchi at t = ±C's centre is a coin: its jump at 0 for r = 100 reports exceeds the literal printed bound."""
+    """Duchi at t = ±C's center is a coin: its jump at 0 for r = 100 reports exceeds the literal printed bound."""
     r, C = 100, 2.0
-    jump = math.comb(r, r // 2) / 2**r / 2  # half the mass at the centre is a lower bound of the distance
+    jump = math.comb(r, r // 2) / 2**r / 2  # half the mass at the center is a lower bound of the distance
     literal = float(berry_esseen_printed(C**3, C / math.sqrt(r), r))
     assert literal < jump < float(berry_esseen_bound(C**3, C**2, r))
 

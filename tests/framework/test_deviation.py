@@ -177,13 +177,13 @@ def test_worst_case_of_a_lopsided_law() -> None:
             return np.asarray(t)
 
     found = worst_case(Lopsided(), 1.0, 1e9, sampling=True)
-    # maximise w/2 + w(1 − w) over the share w of ones: w = 3/4
+    # maximize w/2 + w(1 − w) over the share w of ones: w = 3/4
     top = dict(zip(found.values.tolist(), found.shares.tolist(), strict=True))
     assert top[1.0] == pytest.approx(0.75, rel=1e-6)
 
 
 def grr(p: float, v: int) -> Any:
-    """Randomised response that reports the own category with probability p."""
+    """Randomized response that reports the own category with probability p."""
     return categorical.categorical_channel("grr", float(np.log(p * (v - 1) / (1 - p))), v)
 
 

@@ -20,7 +20,7 @@ def _by_users(scores: Scores, x: list[float | None], drawn: float) -> tuple[floa
     there = [value for value in x if value is not None]
     mean, π = np.mean(there), len(there) / len(x)
     first, second = scores
-    noise, centre = [], []
+    noise, center = [], []
     for value in x:
         point = np.array([0.0, -1.0] if value is None else [value, 0.0])
         # the covariance of a report about a vector of the ball, two coordinates of it
@@ -28,8 +28,8 @@ def _by_users(scores: Scores, x: list[float | None], drawn: float) -> tuple[floa
         covariance = squares - np.outer(point, point)
         ways = np.array([[1.0, -mean], [0.0, 1.0]])
         noise.append(np.diag(ways @ covariance @ ways.T))
-        centre.append(ways @ (point + np.array([0.0, 1.0])))
-    total = np.mean(noise, axis=0) + drawn * np.var(centre, axis=0)
+        center.append(ways @ (point + np.array([0.0, 1.0])))
+    total = np.mean(noise, axis=0) + drawn * np.var(center, axis=0)
     return float(total[0] / π**2), float(total[1])
 
 

@@ -199,12 +199,12 @@ def test_what_stands_on_it(opened: Any, shown: int) -> None:
 
 def test_in_the_dark_and_in_the_light(opened: Any, shown: int) -> None:
     lights = {}
-    colours = """[document.body, document.querySelector("#answers svg text"), document.querySelector(".card")].map(
+    colors = """[document.body, document.querySelector("#answers svg text"), document.querySelector(".card")].map(
         (element, k) => getComputedStyle(element)[k == 1 ? "fill" : "backgroundColor"].match(/\\d+/g).map(Number))"""
     for scheme in ("light", "dark"):
         page = opened(shown, color_scheme=scheme)
         page.locator("#answers figure").first.wait_for()
-        lights[scheme] = [sum(colour[:3]) / 3 for colour in page.evaluate(colours)]
+        lights[scheme] = [sum(color[:3]) / 3 for color in page.evaluate(colors)]
     paper, ink, card = lights["light"]
     assert paper > 200 > 100 > ink
     assert card > 200

@@ -29,11 +29,11 @@ def close(ours: Any, reference: Any, floor: str = "1e-300") -> bool:
     return bool(abs(mp.mpf(float(ours)) - reference) <= max(1e-9 * abs(reference), mp.mpf(floor)))
 
 
-def integrate(pieces: Pieces, power: int, centre: Any, absolute: bool = False) -> Any:
-    """∫ (x − centre)^power f(x) dx over a step density, by the antiderivative."""
+def integrate(pieces: Pieces, power: int, center: Any, absolute: bool = False) -> Any:
+    """∫ (x − center)^power f(x) dx over a step density, by the antiderivative."""
 
     def antiderivative(x: Any) -> Any:
-        y = x - centre
+        y = x - center
         return (mp.sign(y) if absolute else 1) * y ** (power + 1) / (power + 1)
 
     return mp.fsum(h * (antiderivative(b) - antiderivative(a)) for a, b, h in pieces)

@@ -1,4 +1,4 @@
-"""The programme against a plain one written from its definition, and its bound against everything known."""
+"""The program against a plain one written from its definition, and its bound against everything known."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
-
-from hdr4me.mechanisms.programme import (
+from hdr4me.mechanisms.program import (
     Dual,
     Measure,
     certified,
@@ -16,6 +14,7 @@ from hdr4me.mechanisms.programme import (
     window_rows,
     worst_outputs,
 )
+from scipy.optimize import linprog
 
 
 def plain(epsilon: float, levels: np.ndarray, outputs: np.ndarray, prior: np.ndarray | None) -> float:

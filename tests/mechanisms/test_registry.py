@@ -86,4 +86,4 @@ def test_a_factorys_own_type_error_is_not_called_an_option() -> None:
     with pytest.raises(TypeError, match="inside"):
         mechanism("broken", epsilon=1.0)
     with pytest.raises(InvalidInput, match="options \\['colour'\\]"):
-        mechanism("laplace", epsilon=1.0, colour="red")
+        mechanism("laplace", epsilon=1.0, color="red")

@@ -7,8 +7,8 @@ import pytest
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism
+from hdr4me.mechanisms.discretize import exact_twin
 from hdr4me.mechanisms.law import Calibration, Mechanism
-from hdr4me.mechanisms.twins import exact_twin
 
 T = np.linspace(-1, 1, 101)
 

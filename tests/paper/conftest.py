@@ -107,7 +107,7 @@ def _cell_of(lines: Sequence[Mapping[str, str]]) -> CellResult:
         ),
         title=first["data"],
         stand_in=first["stand_in"] == "True",
-        normalisation=first["normalisation"],
+        normalization=first["normalization"],
         seed=int(first["seed"]),
         how=first["how"],
         predicted_mse=float(first["predicted_mse"]),

@@ -8,7 +8,7 @@ import pytest
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
 from hdr4me.paper import datasets
-from hdr4me.paper.datasets import Moments, moments, normalise
+from hdr4me.paper.datasets import Moments, moments, normalize
 
 
 @pytest.mark.parametrize("name", datasets.SYNTHETIC)
@@ -19,8 +19,8 @@ def test_every_value_is_in_the_domain(name, way):
     assert columns.shape == (12, 500)
     assert columns.dtype == np.float32
     assert np.all(np.abs(columns) <= 1)
-    assert data.normalisation in ("fixed", "min-max")
-    if data.normalisation == "min-max":
+    assert data.normalization in ("fixed", "min-max")
+    if data.normalization == "min-max":
         assert np.all(columns.min(axis=1) == -1)
         assert np.all(columns.max(axis=1) == 1)
 
@@ -65,12 +65,12 @@ def test_stand_in_is_strongly_correlated_and_labelled():
 
 
 def test_normalisation_is_refused_by_name():
-    with pytest.raises(InvalidInput, match=r"normalise = 'z-score'.*auto, fixed, min-max"):
-        datasets.check_normalisation("z-score")
+    with pytest.raises(InvalidInput, match=r"normalize = 'z-score'.*auto, fixed, min-max"):
+        datasets.check_normalization("z-score")
 
 
 def test_a_constant_dimension_is_the_middle():
-    assert normalise(np.full(3, 7.0), "min-max", 0, 1).tolist() == [0, 0, 0]
+    assert normalize(np.full(3, 7.0), "min-max", 0, 1).tolist() == [0, 0, 0]
 
 
 def test_fewer_dimensions_are_part_of_more_and_beyond_they_are_drawn_again():
@@ -123,5 +123,5 @@ def test_moments_add_in_double_precision():
 
 def test_a_column_is_scaled_to_the_known_range_or_to_its_own():
     values = np.array([0.0, 5.0, 20.0])
-    assert normalise(values, "fixed", 0, 10).tolist() == [-1.0, 0.0, 1.0]
-    assert normalise(values, "min-max", 0, 10).tolist() == [-1.0, -0.5, 1.0]
+    assert normalize(values, "fixed", 0, 10).tolist() == [-1.0, 0.0, 1.0]
+    assert normalize(values, "min-max", 0, 10).tolist() == [-1.0, -0.5, 1.0]

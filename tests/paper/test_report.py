@@ -1,4 +1,4 @@
-"""The report: complete, self-contained, labelled."""
+"""The report: complete, self-contained, labeled."""
 
 from __future__ import annotations
 

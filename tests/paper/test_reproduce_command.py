@@ -42,11 +42,11 @@ def test_table2_for_a_person(tmp_path, capsys):
 
 def test_the_command_in_the_report_has_no_paths(tmp_path, capsys):
     assert (
-        main(["reproduce", "table2", "--output", str(tmp_path), "--workers", "1", "--normalise", "fixed"])
+        main(["reproduce", "table2", "--output", str(tmp_path), "--workers", "1", "--normalize", "fixed"])
         == 0
     )
     command = json.loads((tmp_path / "run.json").read_text())["command"]
-    assert command == "hdr4me reproduce table2 --scale quick --seed 1 --normalise fixed"
+    assert command == "hdr4me reproduce table2 --scale quick --seed 1 --normalize fixed"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_command_in_the_report_has_no_paths(tmp_path, capsys):
         (["fig9"], "target = 'fig9' is not allowed"),
         (["fig3", "--scale", "huge"], "--scale 'huge' is not allowed"),
         (["fig3", "--reading", "z9"], "--reading 'z9' is not allowed"),
-        (["fig3", "--normalise", "none"], "--normalise 'none' is not allowed"),
+        (["fig3", "--normalize", "none"], "--normalize 'none' is not allowed"),
         (["fig3", "--workers", "-1"], "--workers -1 is not allowed"),
         (["fig3", "--seed", "-1"], "--seed -1 is not allowed"),
         (["fig3", "--cov19", "no-such-file"], "there is no such file"),

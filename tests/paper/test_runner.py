@@ -79,8 +79,8 @@ def test_an_interruption_keeps_what_was_finished(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("one_rule")
 def test_normalisation_is_part_of_a_cell_s_identity(tmp_path):
-    one, two = (run_cells(CELLS[2:3], Settings(normalise=way), tmp_path)[0] for way in ("min-max", "fixed"))
-    assert (one.normalisation, two.normalisation) == ("min-max", "fixed")
+    one, two = (run_cells(CELLS[2:3], Settings(normalize=way), tmp_path)[0] for way in ("min-max", "fixed"))
+    assert (one.normalization, two.normalization) == ("min-max", "fixed")
     assert one.outcomes[0].mse != two.outcomes[0].mse
 
 

@@ -52,7 +52,7 @@ def test_frequencies_are_the_frameworks(method: str, prior: Any) -> None:
 
 
 def test_categories_choose_between_methods() -> None:
-    """Few categories or a large budget: randomised response; many categories: unary encoding; over 256: not GRR."""
+    """Few categories or a large budget: randomized response; many categories: unary encoding; over 256: not GRR."""
 
     def first(v: int, ε: float) -> str:
         return plan(users=10**6, dims=5, category_count=v, epsilon=ε).best.mechanism

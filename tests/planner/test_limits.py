@@ -19,7 +19,7 @@ WORDS = hd.Schema([hd.Categorical("word", [str(i) for i in range(100_000)])])
 @pytest.mark.parametrize("prior", ["uniform", "worst"])
 @pytest.mark.parametrize("epsilon", [0.5, 4.0, 12.0])
 def test_every_option_of_very_many_categories_is_a_survey(prior: str, epsilon: float) -> None:
-    """Unary and histogram encoding end at 65,536 categories, randomised response where 32 bits end."""
+    """Unary and histogram encoding end at 65,536 categories, randomized response where 32 bits end."""
     plan = hd.plan(schema=WORDS, users=100_000, epsilon=epsilon, prior=prior)
     assert plan.options
     for option in plan.options:

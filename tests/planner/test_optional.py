@@ -182,9 +182,9 @@ def test_no_values_are_worse_than_the_worst(epsilon: float) -> None:
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize(("epsilon", "colour"), [(1.0, 3.5), (4.0, 3.5), (3.0, 8.0)])
-def test_what_is_foretold_comes_true_on_real_data(epsilon: float, colour: float) -> None:
-    """Proline of wines with gaps where the colour is faint, beside another number; 4,000 users drawn from 178.
+@pytest.mark.parametrize(("epsilon", "color"), [(1.0, 3.5), (4.0, 3.5), (3.0, 8.0)])
+def test_what_is_foretold_comes_true_on_real_data(epsilon: float, color: float) -> None:
+    """Proline of wines with gaps where the color is faint, beside another number; 4,000 users drawn from 178.
 
     Seven users in ten have a number, or one in eight.
 
@@ -192,7 +192,7 @@ def test_what_is_foretold_comes_true_on_real_data(epsilon: float, colour: float)
     """
     frame = load_wine(as_frame=True).frame
     frame = frame.iloc[np.random.default_rng(3).integers(0, len(frame), 4000)]
-    proline = frame["proline"].where(frame["color_intensity"] > colour).to_numpy()
+    proline = frame["proline"].where(frame["color_intensity"] > color).to_numpy()
     table = pa.table({"proline": pa.array(proline, mask=np.isnan(proline)), "hue": frame["hue"].to_numpy()})
     schema = hd.Schema([hd.Numeric("proline", 200, 1800, optional=True), hd.Numeric("hue", 0, 2)])
     best = hd.plan(

@@ -8,7 +8,7 @@ from scipy import stats
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import as_prior
-from hdr4me.planner.candidates import PAIR, arrangement, neighbours
+from hdr4me.planner.candidates import PAIR, arrangement, neighbors
 from hdr4me.planner.reports import pair_moments
 from planner_curves import pair_row
 
@@ -55,7 +55,7 @@ def test_small_and_large_budgets() -> None:
 
 @pytest.mark.parametrize(("epsilon", "gain"), [(2.0, "1.1"), (4.0, "1.6")])
 def test_a_plan_pairs_numbers_of_its_own_accord(epsilon: float, gain: str) -> None:
-    """Without a list of mechanisms neighbours are paired where that lowers the error, and the summary says why."""
+    """Without a list of mechanisms neighbors are paired where that lowers the error, and the summary says why."""
     schema = hd.Schema([hd.Numeric(f"x{i}", 0, 10) for i in range(6)])
     plan = hd.plan(schema=schema, users=100_000, epsilon=epsilon)
     assert plan.best.mechanism == PAIR
@@ -110,7 +110,7 @@ def test_the_survey_asks_neighbours_together() -> None:
     schema = hd.Schema(
         [*(hd.Numeric(f"x{i}", 0, 1) for i in range(5)), hd.Categorical("pet", ["cat", "dog"])]
     )
-    assert neighbours(schema) == [("x0", "x1"), ("x2", "x3")]
+    assert neighbors(schema) == [("x0", "x1"), ("x2", "x3")]
     option = hd.plan(schema=schema, users=10_000, epsilon=2.0, mechanisms=["pair"]).best
     survey = option.survey()
     assert [question.dimensions for question in survey.questions] == [(0, 1), (2, 3), (4,), (5,)]

@@ -152,7 +152,7 @@ def test_too_many_priors_share_a_table() -> None:
 def test_what_is_foretold_comes_true_on_real_data(epsilon: float) -> None:
     """Four measurements of 178 wines, 3,000 users drawn from them, two skewed ones; 80 collections of each survey.
 
-    The mean square is within 4.5 standard errors: a right plan fails in 0.1 % of seeds. Neighbours depend on each other
+    The mean square is within 4.5 standard errors: a right plan fails in 0.1 % of seeds. Neighbors depend on each other
     in the data, where the plan takes them as independent.
     """
     frame = load_wine(as_frame=True).frame[["proline", "malic_acid", "hue", "alcohol"]]

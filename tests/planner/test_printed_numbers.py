@@ -75,7 +75,7 @@ def test_subset_selection_by_fractions(epsilon: float, v: int, printed: str) -> 
 
 
 def test_subset_selection_against_the_other_oracles() -> None:
-    """Randomised response at (1, 10); the better of it and unary encoding over all settings; 257 categories at 8."""
+    """Randomized response at (1, 10); the better of it and unary encoding over all settings; 257 categories at 8."""
     assert round(oracle("grr", 1.0, 10).total, 2) == 40.96
     settings = [(e, v) for e in (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0) for v in range(3, 257)]
     ratios = [

@@ -211,7 +211,7 @@ def test_priors_and_values_by_dimension_are_in_own_units() -> None:
 
 
 def test_a_previous_collections_counts_are_a_prior() -> None:
-    """Expectation maximisation on 100,000 seeded reports finds the mean and the spread again, to 0.02."""
+    """Expectation maximization on 100,000 seeded reports finds the mean and the spread again, to 0.02."""
     table: Any = mechanism("piecewise", epsilon=4.0).exact()
     rng = np.random.default_rng(5)
     codes = table.sample_cells(np.clip(rng.normal(0.3, 0.2, 100_000), -1, 1), rng)
@@ -263,7 +263,7 @@ def test_surveys_and_plans_choose_the_same_oracle(v: int, epsilon: float) -> Non
     best = plan(users=10**6, dims=3, category_count=v, epsilon=epsilon).best
     chosen = categorical_choice(best.epsilon_per_value, v)
     found, wanted = (oracle(name, best.epsilon_per_value, v).total for name in (best.categorical, chosen))
-    assert found == pytest.approx(wanted, rel=1e-9)  # sets of one category are randomised response
+    assert found == pytest.approx(wanted, rel=1e-9)  # sets of one category are randomized response
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_shuffling_is_accounted_for(survey: hd.Survey) -> None:
     only = hd.Schema([Agreement("likes")])
     channel = Ladder.within(2.0, 5)
     alone = hd.Survey.from_questions(only, epsilon=2.0, sampled=1, questions=[hd.Question((0,), channel)])
-    # Randomised response is the worst channel of its ε.
+    # Randomized response is the worst channel of its ε.
     assert found.closed_form is not None
     assert 0 < hd.amplification(alone, 10_000, 1e-6).epsilon <= found.closed_form
 

@@ -118,13 +118,13 @@ def test_the_slab_finds_its_centre() -> None:
     x = rng.normal(0.4, np.hypot(0.05, 0.1), 2000)
     sample = compress(Sample(x, np.full(2000, 0.1), np.ones(2000)))
     cells = Cells.for_noise(-1, 1, 0, np.full(2000, 0.1))
-    family = spike_and_slab(cells, sample, cells.likelihood(sample.x, sample.s), centred=False)
+    family = spike_and_slab(cells, sample, cells.likelihood(sample.x, sample.s), centered=False)
     shape = np.exp(family.prior.log_weights) @ family.prior.shapes
-    # Centre known to 0.0025, width to about 0.005: 5 standard errors each.
+    # Center known to 0.0025, width to about 0.005: 5 standard errors each.
     assert shape[1:] @ cells.middles == pytest.approx(0.4, abs=0.0125)
     assert np.sqrt(shape[1:] @ (cells.middles - 0.4) ** 2) == pytest.approx(0.05, abs=0.025)
-    centred = spike_and_slab(cells, sample, cells.likelihood(sample.x, sample.s), centred=True)
-    assert centred.log_evidence < family.log_evidence - 100
+    centered = spike_and_slab(cells, sample, cells.likelihood(sample.x, sample.s), centered=True)
+    assert centered.log_evidence < family.log_evidence - 100
 
 
 @pytest.mark.no_cover

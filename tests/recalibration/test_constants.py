@@ -105,7 +105,7 @@ MOVED: list[tuple[ModuleType, str, Any, str]] = [
     (structure, "_LENGTHS", 1.1 * structure._LENGTHS, "day 12 0.3 order"),
     (structure, "_FEWEST_ON_A_RING", 9, "day 8 0.3 order"),
     (priors, "_ESTIMATE_ODDS", priors._ESTIMATE_ODDS | {"null": 0.9}, "normal 24 0.5"),
-    (priors, "_SPREAD_ODDS", priors._SPREAD_ODDS | {"centred": 0.44}, "ends 9 1.0"),
+    (priors, "_SPREAD_ODDS", priors._SPREAD_ODDS | {"centered": 0.44}, "ends 9 1.0"),
     (priors, "_WIDTH_SCALE", 0.13, "ends 9 1.0"),
     (priors, "_PSEUDO_DIMENSIONS", 1.1, "day 4 0.05 order"),
     (priors, "_EM_STEPS", 110, "normal 40 0.2"),
@@ -137,7 +137,7 @@ def test_the_consequences_for_frequencies_are_those_written_down(case: str) -> N
 
 @pytest.mark.parametrize(
     ("name", "moved", "case"),
-    [("_BAYES_FROM", 9, "8 0.01 300"), ("_ODDS", frequencies._ODDS | {"centred": 0.55}, "40 3 3000")],
+    [("_BAYES_FROM", 9, "8 0.01 300"), ("_ODDS", frequencies._ODDS | {"centered": 0.55}, "40 3 3000")],
 )
 def test_a_constant_of_frequencies_that_moves_is_noticed(
     name: str, moved: Any, case: str, monkeypatch: pytest.MonkeyPatch

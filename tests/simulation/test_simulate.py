@@ -33,7 +33,7 @@ EPSILONS = [1e-6, 0.3, 1.0, 5.0, 40.0]
 def test_values_follow_the_mechanisms_own_law(name: str, epsilon: float) -> None:
     """Kolmogorov-Smirnov against `cdf` at three inputs; seeded, so no false alarm; threshold at 2e-5 each.
 
-    The distance is taken half-way between neighbouring samples, so that atoms do no harm, and not where they are
+    The distance is taken half-way between neighboring samples, so that atoms do no harm, and not where they are
     closer than doubles can tell (a Square wave's band at ε = 40).
     """
     mech = mechanism(name, epsilon=epsilon)
@@ -51,7 +51,7 @@ def test_values_follow_the_mechanisms_own_law(name: str, epsilon: float) -> None
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("name", NAMES)
 def test_sums_and_squares_have_the_right_moments(name: str, epsilon: float) -> None:
-    """The variance is what unsafe compiler licences broke. 6 σ: false alarm below 1e-8, and seeded anyway."""
+    """The variance is what unsafe compiler licenses broke. 6 σ: false alarm below 1e-8, and seeded anyway."""
     n, d = 20_000, 10
     mech = mechanism(name, epsilon=epsilon)
     values = np.random.default_rng(1).uniform(0, 1, (n, d))

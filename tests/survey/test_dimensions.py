@@ -23,7 +23,7 @@ from hdr4me.tally import Tally
 
 AGE = Numeric("age", 0, 120, default=40)
 WEIGHT = Numeric("weight", 0, 200, optional=True)
-COLOUR = Categorical("colour", ["red", "1", "true"], default="1")
+COLOR = Categorical("color", ["red", "1", "true"], default="1")
 
 
 class Hostile:
@@ -125,7 +125,7 @@ def test_numbers(value: Any, expected: float) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_categories(value: Any, expected: int) -> None:
-    assert COLOUR.clean(value) == expected
+    assert COLOR.clean(value) == expected
 
 
 anything = st.recursive(
@@ -146,8 +146,8 @@ anything = st.recursive(
 @given(anything, st.integers(2, 256))
 def test_nothing_raises(value: Any, n_levels: int) -> None:
     assert 0 <= AGE.encode(value, n_levels) <= (n_levels - 1) << 16
-    assert 0 <= COLOUR.clean(value) < 3
-    assert COLOUR.encode(value, 3) == COLOUR.clean(value) << 16
+    assert 0 <= COLOR.clean(value) < 3
+    assert COLOR.encode(value, 3) == COLOR.clean(value) << 16
     assert 0 <= WEIGHT.encode(value, n_levels + 1) <= n_levels << 16
 
 
@@ -183,18 +183,18 @@ def test_a_value_of_an_optional_number_is_a_level(value: Any, place: float) -> N
 
 
 def test_what_a_channel_must_take() -> None:
-    assert [x.input_kind for x in (AGE, WEIGHT, COLOUR)] == ["number", "optional", "category"]
+    assert [x.input_kind for x in (AGE, WEIGHT, COLOR)] == ["number", "optional", "category"]
     assert AGE.fits(Input("number", 2))
     assert AGE.fits(Input("number", 200))
     assert not AGE.fits(Input("optional", 200))
     assert not WEIGHT.fits(Input("number", 200))
-    assert COLOUR.fits(Input("category", 3))
-    assert not COLOUR.fits(Input("category", 4))
-    assert not COLOUR.fits(Input("number", 3))
+    assert COLOR.fits(Input("category", 3))
+    assert not COLOR.fits(Input("category", 4))
+    assert not COLOR.fits(Input("number", 3))
 
 
 def test_optional_survives_the_document() -> None:
-    for dimension in (AGE, WEIGHT, COLOUR):
+    for dimension in (AGE, WEIGHT, COLOR):
         assert dimension_from_dict(dimension.to_dict()) == dimension
     assert "optional" not in AGE.to_dict()
     with pytest.raises(InvalidInput, match="optional = 1 must be true or false"):

@@ -1,6 +1,6 @@
 """E[(V₁ + … + V_n)₊] of independent V from above, by one Fourier transform of a tilted law.
 
-V is moved to the multiples of a step h by splitting each value between its two neighbours such that its mean is kept.
+V is moved to the multiples of a step h by splitting each value between its two neighbors such that its mean is kept.
 That is a spread, so the expectation of every convex function of the sum, (·)₊ among them, can only grow. The sum is
 then a sum of integers. Its tail is found where it matters: P is replaced by P·e^{λv}/M(λ) with λ such that the sum has
 mean zero, transformed, and tilted back, so that the result keeps its relative accuracy however small it is. Sums beyond
@@ -96,7 +96,7 @@ def _dominating(
 def _rounded(
     blanket: Blanket, pairs: NDArray[np.int64], factor: float, step: float, first: int, size: int
 ) -> Floats:
-    """Each pair's V on the grid: a value is split between its neighbours, mean kept; 0 outside the blanket."""
+    """Each pair's V on the grid: a value is split between its neighbors, mean kept; 0 outside the blanket."""
     place = (blanket.ratios[pairs[:, 0]] - factor * blanket.ratios[pairs[:, 1]]) / step - first
     below = np.floor(place).astype(np.int64)
     part = place - below

@@ -3,7 +3,7 @@
 Four kinds of tests share the false-alarm probability equally:
 
 - *answers*: how often each question was answered is binomial with a known probability;
-- *cells*: the count of a cell (or of a run of neighbouring cells of a table) lies between two binomial laws;
+- *cells*: the count of a cell (or of a run of neighboring cells of a table) lies between two binomial laws;
 - *shape*: the cells of a table are no mixture of its rows (`evidence`); the entries of a report have a known sum;
 - *copies*: how often one and the same report occurred.
 
@@ -149,7 +149,7 @@ def _of_question(tally: Tally, q: int, seed: int) -> Iterator[tuple[str, _Test]]
 
 
 def _cells(name: str, counts: Counts, r: int, rows: Floats | None, bounds: tuple[Floats, Floats]) -> _Test:
-    """Single counters between their bounds, and of a table all runs of neighbouring cells."""
+    """Single counters between their bounds, and of a table all runs of neighboring cells."""
     if rows is None:
         starts = np.arange(len(counts))
         stops, (low, high) = starts + 1, bounds

@@ -40,7 +40,7 @@ class Blanket:
 def table_blanket(rows: ArrayLike, *, alike: bool = False) -> Blanket:
     """The blanket of a table of integers with equal row sums; mixtures of rows add nothing, by convexity.
 
-    `alike` says that every pair of rows differs in the same way (randomised response), so that one pair will do.
+    `alike` says that every pair of rows differs in the same way (randomized response), so that one pair will do.
     """
     weights = np.asarray(rows, np.float64)
     weights = weights[:, weights.max(axis=0) > 0]
@@ -56,10 +56,10 @@ def table_blanket(rows: ArrayLike, *, alike: bool = False) -> Blanket:
 
 
 def response_blanket(ratio: float) -> Blanket:
-    """Binary randomised response with e^ε = `ratio`, which dominates every other channel of that ε.
+    """Binary randomized response with e^ε = `ratio`, which dominates every other channel of that ε.
 
     For any channel with ρ ≤ r, V = ρ_x − e^ε·ρ_x' has mean 1 − e^ε, values in [1 − e^ε r, r − e^ε], and
-    E V₊ ≤ (r − e^ε)/(r + 1), which randomised response attains with all its mass at the ends of that interval and at 0.
+    E V₊ ≤ (r − e^ε)/(r + 1), which randomized response attains with all its mass at the ends of that interval and at 0.
     So its V is the largest in the convex order, and δ is the expectation of a convex function of a sum of V.
     """
     one = 1.0 / (ratio + 1.0)

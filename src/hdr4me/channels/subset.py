@@ -1,4 +1,4 @@
-"""Subsets of categories as outputs: subset selection, and with sets of one generalised randomised response.
+"""Subsets of categories as outputs: subset selection, and with sets of one generalized randomized response.
 
 The heavy outputs of category x are the sets that contain x (Ye and Barg 2018; Wang et al. 2016).
 """

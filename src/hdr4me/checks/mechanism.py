@@ -68,14 +68,14 @@ class _Grid:
     def of(cls, mechanism: Mechanism, inputs: Floats) -> _Grid:
         """Over the support, widened a little; an infinite end is where the cdf says that nothing is left."""
         low, high = mechanism.support
-        centre = float(np.mean(mechanism.domain))
+        center = float(np.mean(mechanism.domain))
         reach = 1.0
         while not math.isfinite(high - low):
             reach *= 2
             assert reach < 1e9, "the cdf does not go from 0 to 1"
-            outside = mechanism.cdf(centre - reach, inputs) + 1 - mechanism.cdf(centre + reach, inputs)
+            outside = mechanism.cdf(center - reach, inputs) + 1 - mechanism.cdf(center + reach, inputs)
             if np.all(outside < 1e-9):
-                low, high = centre - reach, centre + reach
+                low, high = center - reach, center + reach
         margin = 0.0137 * (high - low)  # so that no edge lies at a round number
         return cls(np.linspace(low - margin, high + 1.1 * margin, _CELLS + 1))
 

@@ -155,7 +155,7 @@ def send(
     allow_unusable: UNUSABLE = False,
     json: JSON = False,
 ) -> None:
-    """Randomise records here and send the reports, never the records; each is counted once, whatever fails.
+    """Randomize records here and send the reports, never the records; each is counted once, whatever fails.
 
     Ids are made with the reports and written down before anything is sent. If sending fails, the spool is kept and the
     message says how to send it again; perturbing again would spend the budget of every user again.

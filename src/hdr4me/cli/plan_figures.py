@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hdr4me.planner import Plan
 
 
-# Colour and dash differ, so that lines that lie on one another can be told apart.
+# Color and dash differ, so that lines that lie on one another can be told apart.
 _LOOKS: tuple[tuple[str, Any], ...] = (
     ("#0b6e99", "-"), ("#d1495b", "--"), ("#d38a00", ":"), ("#3a7d44", "-."), ("#6c4f9c", (0, (5, 1))),
     ("#8d6a4f", (0, (1, 1))),
@@ -37,12 +37,12 @@ def draw(plan: Plan) -> Figure:
     grid = tuple(sampled_grid(setting.workload.dims))
     budgets = np.geomspace(max(best.epsilon / 16, 1e-3), max(min(best.epsilon * 16, 64.0), best.epsilon), 25)
     settings = [replace(setting, epsilon=float(budget)) for budget in budgets]
-    for option, (colour, dash) in reversed(list(zip(plan.mechanisms, _LOOKS, strict=False))):
+    for option, (color, dash) in reversed(list(zip(plan.mechanisms, _LOOKS, strict=False))):
         candidate = (option.mechanism, option.categorical)
-        look: Any = {"color": colour, "ls": dash, "label": f"{option.mechanism}, m = {option.sampled:,}"}
+        look: Any = {"color": color, "ls": dash, "label": f"{option.mechanism}, m = {option.sampled:,}"}
         density.plot(x, option.deviation(worst=worst).marginal_pdf(x), **look)
         over_m.loglog(grid, np.sqrt(setting.classes(candidate, grid).mse), **look)
-        over_m.plot(option.sampled, np.sqrt(option.mse), "o", color=colour, ms=5)
+        over_m.plot(option.sampled, np.sqrt(option.mse), "o", color=color, ms=5)
         over_epsilon.loglog(budgets, [np.sqrt(s.classes(candidate).mse.min()) for s in settings], **look)
     ξ, zeros = best.tolerance_each, float(np.sqrt(best.all_zeros_mse))
     if np.isfinite(ξ):

@@ -32,7 +32,7 @@ def perturb(
     master: MASTER = None,
     json: JSON = False,
 ) -> None:
-    """Randomise every record with the system's cryptographic randomness: m of d dimensions, exact tables.
+    """Randomize every record with the system's cryptographic randomness: m of d dimensions, exact tables.
 
     Records have a column for each dimension: Parquet, Arrow, CSV or JSON lines (.gz, .zst too). Each run draws anew and
     spends the survey's whole budget for every user again: publish the reports of one run only.

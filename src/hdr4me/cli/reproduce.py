@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # The options that decide the numbers.
-_GIVEN = ("scale", "seed", "cov19", "normalise", "reading", "data", "users", "dims", "epsilon", "mechanism")
+_GIVEN = ("scale", "seed", "cov19", "normalize", "reading", "data", "users", "dims", "epsilon", "mechanism")
 
 
 def reproduce(
@@ -39,7 +39,7 @@ def reproduce(
     dims: Annotated[list[int] | None, Option(help="Own study: how many dimensions (repeat).")] = None,
     epsilon: Annotated[list[float] | None, Option(help="Own study: a budget (repeat).")] = None,
     mechanism: Annotated[Texts, Option(help="Own study: a mechanism (repeat).")] = None,
-    normalise: Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")] = "auto",
+    normalize: Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")] = "auto",
     reading: Annotated[str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")] = None,
     json: JSON = False,
 ) -> None:
@@ -54,7 +54,7 @@ def reproduce(
     from hdr4me.pages.counted import machine
     from hdr4me.paper.case_study import TABLE_COLUMNS, table2
     from hdr4me.paper.claims import CLAIMS, judge
-    from hdr4me.paper.datasets import check_normalisation
+    from hdr4me.paper.datasets import check_normalization
     from hdr4me.paper.methods import DEFAULT, reading_named
     from hdr4me.paper.report import About, as_first_run, lead_of, own_lead, own_table, publish
     from hdr4me.paper.runner import Settings, finished_cells, run_cells
@@ -73,12 +73,12 @@ def reproduce(
         else:
             cells = cells_for(target, size)
         chosen = DEFAULT if reading is None else reading_named(reading)
-        normalisation = check_normalisation(normalise)
+        normalization = check_normalization(normalize)
     opt.check("--workers", workers, workers >= 0, "an integer >= 0")
     opt.check("--seed", seed, seed >= 0, "an integer >= 0")
     opt.check("--cov19", cov19, cov19 is None or cov19.is_file(), "there is no such file")
     files_used = (None if file is None else str(file.resolve()) for file in (cov19, path))
-    settings = Settings(seed, normalisation, *files_used)
+    settings = Settings(seed, normalization, *files_used)
     workers = workers or os.cpu_count() or 1
     work = output / "work"
     start = time.perf_counter()
@@ -92,7 +92,7 @@ def reproduce(
     results = gather(finished)
     verdicts = judge(CLAIMS, results, chosen)
     given = context.params | {"cov19": cov19 and cov19.name, "data": data if path is None else path.name}
-    given["normalise"] = None if normalise == "auto" else normalise
+    given["normalize"] = None if normalize == "auto" else normalize
     about = About(
         command=_command(target, given),
         scale=scale,

@@ -26,7 +26,7 @@ class Client:
     """Turns a record into a report: m of the survey's questions are drawn without replacement and answered.
 
     The randomness is the operating system's and there is no seed to give. Which random numbers are drawn and
-    what a report looks like do not depend on the record: a missing or unknown value is randomised like any other.
+    what a report looks like do not depend on the record: a missing or unknown value is randomized like any other.
     With a ledger the budget is written down as spent before the report leaves this method.
 
     >>> from hdr4me.survey import Numeric, Schema
@@ -48,7 +48,7 @@ class Client:
             input_of(survey, question, odd, lambda j: 0)
 
     def report(self, record: Mapping[str, Any]) -> Report:
-        """The randomised answers to this record; keys that the survey does not ask for are ignored.
+        """The randomized answers to this record; keys that the survey does not ask for are ignored.
 
         Raises BudgetExceeded if the client has a ledger and the ledger refuses. A value that cannot be used becomes the
         default.
@@ -147,7 +147,7 @@ def draw_questions(survey: Survey, draws: Draws) -> list[int]:
 
 
 def answer(survey: Survey, q: int, record: Mapping[str, Any], draws: Draws) -> tuple[int, ...]:
-    """The fields of a randomised answer to question q: sixteen bits round each number, then the channel draws."""
+    """The fields of a randomized answer to question q: sixteen bits round each number, then the channel draws."""
     question = survey.questions[q]
     x = input_of(survey, question, record, lambda j: draws.bits(FRACTION_BITS))
     return question.channel.sample(x, draws)

@@ -51,7 +51,7 @@ class Stream:
         return int.from_bytes(self.take(size), "big") >> (8 * size - n)
 
     def below(self, n: int) -> int:
-        """A number below `n`, by the rule of every channel: a word modulo n, words that would favour some skipped."""
+        """A number below `n`, by the rule of every channel: a word modulo n, words that would favor some skipped."""
         return below(self, n)
 
 

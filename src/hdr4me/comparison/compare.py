@@ -28,7 +28,7 @@ from hdr4me.planner.candidates import (
     arrangement,
     block_names,
     classes,
-    neighbours,
+    neighbors,
     sampled_grid,
 )
 from hdr4me.planner.workload import Workload
@@ -114,7 +114,7 @@ class _Part:
             best = sizes[int(np.argmin(classes(workload, name, "", users, epsilon, sizes).mse))]
             return Survey(schema, epsilon=epsilon, blocks=block_names(schema.names, best))
         if name == PAIR:
-            return Survey(schema, epsilon=epsilon, sampled=m, pairs=neighbours(schema))
+            return Survey(schema, epsilon=epsilon, sampled=m, pairs=neighbors(schema))
         chosen: dict[str, Any] = {self.kind.option: name} if self.kind.option else {}
         return Survey(schema, epsilon=epsilon, sampled=m, **chosen)
 
@@ -247,16 +247,16 @@ class Comparison:
 
 
 def _panel(axes: Axes, rows: list[Row], title: str) -> None:
-    for colour, name in zip(_COLOURS * 4, dict.fromkeys(row.mechanism for row in rows), strict=False):
+    for color, name in zip(_COLOURS * 4, dict.fromkeys(row.mechanism for row in rows), strict=False):
         own = sorted((row for row in rows if row.mechanism == name), key=lambda row: row.epsilon)
         simulated, predicted, after = (
             np.sqrt([np.nan if (x := getattr(row, of)) is None else x for row in own])
             for of in ("simulated", "foretold", "recalibrated")
         )
         x = [row.epsilon for row in own]
-        axes.plot(x, simulated, "o-", color=colour, label=name, markersize=5)
-        axes.plot(x, predicted, "--", color=colour, linewidth=1)
-        axes.plot(x, after, "o", color=colour, markerfacecolor="none", markersize=9)
+        axes.plot(x, simulated, "o-", color=color, label=name, markersize=5)
+        axes.plot(x, predicted, "--", color=color, linewidth=1)
+        axes.plot(x, after, "o", color=color, markerfacecolor="none", markersize=9)
     budgets = sorted({row.epsilon for row in rows})
     ylabel = f"root mean squared error ({rows[0].scale})"
     axes.set(xscale="log", yscale="log", xlabel="ε of a report", ylabel=ylabel)

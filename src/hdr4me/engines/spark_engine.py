@@ -52,8 +52,8 @@ class Spark:
     ) -> Any:
         """Reports of records: a DataFrame with one column, `report`, or a folder of report files and their number.
 
-        Every record is randomised ONCE: the DataFrame is materialised before it is returned (in the session's
-        checkpoint directory if it has one, else on the executors), because a lazy one would randomise each user anew
+        Every record is randomized ONCE: the DataFrame is materialised before it is returned (in the session's
+        checkpoint directory if it has one, else on the executors), because a lazy one would randomize each user anew
         at every use, and two answers of one user spend twice the budget. With `target`, which must not exist, one
         file for each task is written, and the folder appears whole or not at all.
         """

@@ -1,4 +1,4 @@
-"""What both directions on Spark need: a session, tasks, rows of output, faults, and the labelled column of reports."""
+"""What both directions on Spark need: a session, tasks, rows of output, faults, and the labeled column of reports."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def labels(survey: Survey) -> dict[str, Any]:
 
 
 def report_schema(survey: Survey) -> StructType:
-    """The schema of a stream or table of binary reports, labelled with the survey's fingerprint."""
+    """The schema of a stream or table of binary reports, labeled with the survey's fingerprint."""
     require_pyspark()
     from pyspark.sql.types import BinaryType, StructField, StructType
 

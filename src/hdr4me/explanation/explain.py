@@ -160,7 +160,7 @@ def _leaves(survey: Survey) -> list[Block]:
         f"For somebody with these made-up values{more}: `{_cut(json.dumps(shown, ensure_ascii=False))}`",
         f"this is one report that might be sent, and all of it: `{_cut(report)}`",
         "The long number names the survey. In each answer the first number names the question, the others "
-        f"are the randomised value. {fresh} No name, no time and no identifier of you or the device is in "
+        f"are the randomized value. {fresh} No name, no time and no identifier of you or the device is in "
         "it. Reports of different people look alike: a missing or unusual value does not show.",
     )
 
@@ -260,7 +260,7 @@ def _roles(survey: Survey) -> list[Block]:
     rows = [
         ["the device", "true values, its ledger (what was spent, no values), its secret", "stay there"],
         ["the network", "address, time and size of a message; the report if it is not encrypted", "use TLS"],
-        ["the collector", "randomised reports, each under a random identifier", "never a true value"],
+        ["the collector", "randomized reports, each under a random identifier", "never a true value"],
         [
             "the analyst",
             "sums over all reports (the tally) and estimates from them",
@@ -278,7 +278,7 @@ def _kept(survey: Survey) -> list[Block]:
         "does not store addresses, user agents or exact times, and forgets the order of arrival. Raw reports are "
         "kept while a round is open and for a grace period (7 days unless set otherwise), so that a report can be "
         "deleted by its identifier; then only the tally remains. Other collectors: as their operator declares.",
-        "A report is still data about a person in many jurisdictions: it is randomised, and it can be linked to her "
+        "A report is still data about a person in many jurisdictions: it is randomized, and it can be linked to her "
         "by who receives it together with an address. The bound above holds in that case too.",
     )
 

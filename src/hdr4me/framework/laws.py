@@ -20,7 +20,7 @@ _NODES, _WEIGHTS = (np.asarray(a) for a in np.polynomial.legendre.leggauss(8))
 
 @runtime_checkable
 class Law(Protocol):
-    """The three moments of t* given t, vectorised over t; an attribute `domain` is used where there is one."""
+    """The three moments of t* given t, vectorized over t; an attribute `domain` is used where there is one."""
 
     def mean(self, t: ArrayLike, /) -> Any:
         """E[t*|t]."""

@@ -39,7 +39,7 @@ def mean_inverse_count(users: int, share: float) -> float:
         return (1 + m2 / μ**2 - m3 / μ**3 + m4 / μ**4 - m5 / μ**5 + m6 / μ**6) / μ
     reach = 12.0 * (μ * q) ** 0.5 + 60.0
     k = np.arange(max(1.0, np.floor(μ - reach)), min(n, np.ceil(μ + reach)) + 1)
-    # Ratios of neighbouring terms keep the digits that lnΓ of a large n loses; normalising by the window's
+    # Ratios of neighboring terms keep the digits that lnΓ of a large n loses; normalizing by the window's
     # own mass conditions on r ≥ 1.
     steps = np.log((n - k[:-1]) / k[1:]) + np.log(p) - np.log1p(-p)
     log_mass = np.concatenate([[0.0], np.cumsum(steps)])

@@ -81,8 +81,8 @@ class SquaredNorm:
         """The x with P(X ≤ x) = probability; where the mean square is below 1e-280, its root stands for all of them."""
         if self._mean_square < 1e-280:
             return math.sqrt(self._mean_square) if self.root else self._mean_square
-        centre, step = self._mean_square, max(self._mean_square, 1e-300)
-        high = centre + step
+        center, step = self._mean_square, max(self._mean_square, 1e-300)
+        high = center + step
         square = replace(self, root=False)
         while square.cdf(high) < probability:
             high += step
@@ -105,19 +105,19 @@ class SquaredNorm:
 
     def _mean_root(self) -> float:
         """E √X = (1/2√π) ∫ s^{−3/2} (1 − E e^{−sX}) ds, by the trapezoid rule in log s: ±64 leaves out under 1e-13."""
-        centre = self._mean_square
-        if centre == 0:
+        center = self._mean_square
+        if center == 0:
             return 0.0
         step = 0.125
         u = np.arange(-64.0, 64.0 + step, step)
-        s = np.exp(u) / centre
+        s = np.exp(u) / center
         v, b2 = self._parts
         log_laplace = np.empty_like(s)
         for i, point in enumerate(s):  # one s at a time: d = 10,000 stays small in memory
             q = 1.0 + 2.0 * point * v
             log_laplace[i] = -float(np.sum(self.counts * (0.5 * np.log1p(2.0 * point * v) + point * b2 / q)))
         total = float(np.sum(np.exp(-u / 2) * -np.expm1(log_laplace)) * step)
-        return math.sqrt(centre) * total / (2 * math.sqrt(math.pi))
+        return math.sqrt(center) * total / (2 * math.sqrt(math.pi))
 
     def _cumulants(self, s: float) -> tuple[float, float, float]:
         """K(s) = log E e^{sX} and its first two derivatives."""
@@ -231,8 +231,8 @@ def values_correlation(given: Any, values: Any, probabilities: Any, dims: int) -
     if shares is not None and len(shares) > 1:
         return 0.0  # each dimension has its own shares: which values belong to one user is not known
     weights = np.full(rows.shape[1], 1 / rows.shape[1]) if shares is None else shares[0]
-    centred = rows - (rows @ weights)[:, None]
-    covariance = (centred * weights) @ centred.T
+    centered = rows - (rows @ weights)[:, None]
+    covariance = (centered * weights) @ centered.T
     sd = np.sqrt(np.diag(covariance))
     safe = np.where(sd > 0, sd, 1.0)
     return np.asarray(covariance / np.outer(safe, safe))

@@ -160,8 +160,8 @@ def _tail(k: Floats, named: Floats, reports: int, p: float, q: float, points: in
     turn = np.exp(1j * u)
     with np.errstate(divide="ignore"):
         log = k[:, None] * np.log(1 - p + p * turn) + (reports - k)[:, None] * np.log(1 - q + q * turn)
-    centred = np.exp(log - 1j * np.outer(named, u))
-    mass = np.fft.fft(centred, axis=1).real / points  # mass[x] = P(S − named = x), x modulo the window
+    centered = np.exp(log - 1j * np.outer(named, u))
+    mass = np.fft.fft(centered, axis=1).real / points  # mass[x] = P(S − named = x), x modulo the window
     return np.asarray(np.clip(mass[:, : points // 2].sum(axis=1), 0.0, 1.0))
 
 
@@ -174,8 +174,8 @@ def _at_values(probabilities: Floats) -> Floats:
 def _moments(rows: Floats, decode: Floats) -> tuple[Floats, Floats, Floats]:
     """Mean, variance and third central moment of each row."""
     mean = rows @ decode
-    centred = decode - mean[:, None]
-    return mean, (rows * centred**2).sum(axis=1), (rows * centred**3).sum(axis=1)
+    centered = decode - mean[:, None]
+    return mean, (rows * centered**2).sum(axis=1), (rows * centered**3).sum(axis=1)
 
 
 def widest_variance(probabilities: Floats, decode: Floats) -> float:
@@ -351,9 +351,9 @@ def ratio_interval(
         return bool(gamma_tail(z[None, used], shapes[None, used], np.zeros(1))[0][0] < α)
 
     ends = []
-    centre = float(np.clip((n @ a) / (n @ b), -1.0, 1.0)) if n @ b > 0 else 0.0
+    center = float(np.clip((n @ a) / (n @ b), -1.0, 1.0)) if n @ b > 0 else 0.0
     for side in (-1.0, 1.0):
-        near, far = centre, side
+        near, far = center, side
         for _ in range(_HALVINGS if refused(far, side) else 0):
             middle = (near + far) / 2
             near, far = (near, middle) if refused(middle, side) else (middle, far)

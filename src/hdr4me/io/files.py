@@ -45,7 +45,7 @@ def read_reports(
 ) -> Iterator[NDArray[np.uint8]]:
     """The reports in a file, as blocks of uint8 with shape (n, report_size).
 
-    Parquet and Arrow are recognised by the file's first bytes, JSON lines by the name's suffix. A line that is not a
+    Parquet and Arrow are recognized by the file's first bytes, JSON lines by the name's suffix. A line that is not a
     report, or a null, goes to `on_rejected`, which raises unless another handler is given; codes and dimensions in
     Parquet and Arrow files are checked when they are tallied.
     """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hdr4me.mechanisms.registry import mechanism, names, register_mechanism
 
 if TYPE_CHECKING:
-    from hdr4me.mechanisms.twins import exact as exact
+    from hdr4me.mechanisms.discretize import exact as exact
 
 __all__ = ["exact", "mechanism", "names", "register_mechanism"]
 
@@ -19,6 +19,6 @@ __all__ = ["exact", "mechanism", "names", "register_mechanism"]
 def __getattr__(name: str) -> Any:
     if name != "exact":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hdr4me.mechanisms.twins import exact
+    from hdr4me.mechanisms.discretize import exact
 
     return exact

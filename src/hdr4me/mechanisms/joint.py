@@ -33,7 +33,7 @@ from hdr4me.mechanisms.cache import cached_design
 from hdr4me.mechanisms.law import Floats
 from hdr4me.mechanisms.optimal import DUCHI_UP_TO
 from hdr4me.mechanisms.priors import Prior, as_prior
-from hdr4me.mechanisms.programme import minimise
+from hdr4me.mechanisms.program import minimize
 from hdr4me.mechanisms.table import Integers, Table, duchi_table, unbiased_rows, window_table
 
 JOINT_FROM, JOINT_UP_TO = (
@@ -96,7 +96,7 @@ def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "unifor
     settled = 1e-4 if even else 2e-3
 
     def make() -> TableChannel:
-        # randomised response among the four corners has outputs ±corner; sparse outputs reach further at small budgets
+        # randomized response among the four corners has outputs ±corner; sparse outputs reach further at small budgets
         corner = (math.exp(budget) + 3) / math.expm1(budget)
         reach = np.full(2, (2.6 if budget < 2.8 else 1.7) * corner)
         most = 5 if budget <= 1.5 else 7 if budget <= (2.5 if even else 4.5) else 9
@@ -227,10 +227,10 @@ def solve(
 ) -> Floats:
     """P(y|x) of the channel of least cost."""
     group = question.symmetries()
-    centre = (question.inputs.max(axis=0) + question.inputs.min(axis=0)) / 2
+    center = (question.inputs.max(axis=0) + question.inputs.min(axis=0)) / 2
 
     def grid(points: int) -> Floats:
-        axes = np.linspace(centre - reach, centre + reach, points, axis=1)
+        axes = np.linspace(center - reach, center + reach, points, axis=1)
         return np.stack([a.ravel() for a in np.meshgrid(*axes, indexing="ij")], axis=1)
 
     look = grid(fine)
@@ -248,7 +248,7 @@ def solve(
 
 
 def _key(points: Floats) -> NDArray[np.int64]:
-    """Points as integers, so that images of one point are recognised."""
+    """Points as integers, so that images of one point are recognized."""
     return np.rint(points * 1e7).astype(np.int64)
 
 
@@ -289,7 +289,7 @@ def _programme(epsilon: float, question: Question, group: Floats, outputs: Float
     where = np.arange(n_heavy), np.tile(orbit, len(first))
     below = sparse.csr_array((-np.ones(n_heavy), where), shape=(n_heavy, n_light))
     equations = [equation(y) for y in (np.ones(len(outputs)), *outputs.T)]
-    result = minimise(
+    result = minimize(
         epsilon,
         np.concatenate([np.bincount(orbit, weights=cost) * light, np.outer(weight, cost * share).ravel()]),
         A_ub=sparse.hstack([below, sparse.eye_array(n_heavy)], format="csr"),

@@ -40,7 +40,7 @@ class Calibration:
 class Parts(NamedTuple):
     """A mixture of uniform intervals, first axis = the intervals, the rest = the shape of t.
 
-    `offset` is the interval's centre minus E[t*|t], kept apart so that nothing cancels when it is tiny.
+    `offset` is the interval's center minus E[t*|t], kept apart so that nothing cancels when it is tiny.
     """
 
     weight: Floats
@@ -141,7 +141,7 @@ class Mechanism(ABC):
 
     def exact(self) -> Table:
         """The deployable twin: a table of integers, private on a real machine."""
-        from hdr4me.mechanisms.twins import exact_twin
+        from hdr4me.mechanisms.discretize import exact_twin
 
         return exact_twin(self)
 
@@ -218,7 +218,7 @@ class UniformMixture(Mechanism):
         return np.asarray(self.mean(values) + chosen_offset + chosen_half * place)
 
     def _around(self, x: ArrayLike, t: ArrayLike) -> Parts:
-        """The parts, with x's distance from each centre in place of the offset."""
+        """The parts, with x's distance from each center in place of the offset."""
         points, values = np.broadcast_arrays(np.asarray(x, dtype=np.float64), self._values(t))
         weight, offset, half = self.parts(values)
         return Parts(weight, (points - self.mean(values)) - offset, half)

@@ -18,7 +18,7 @@ from hdr4me.channels.table.channel import MAX_CELLS
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.cache import kept
 from hdr4me.mechanisms.law import Floats
-from hdr4me.mechanisms.programme import (
+from hdr4me.mechanisms.program import (
     Dual,
     Measure,
     Objective,
@@ -157,7 +157,7 @@ def _table(search: Search, n_levels: int) -> Table:
 
 
 def _merged(measure: Measure, limit: int) -> Measure:
-    """At most `limit` cells, neighbours joined where that loses least: m₁m₂/(m₁+m₂)·(y₂−y₁)², a spread's size."""
+    """At most `limit` cells, neighbors joined where that loses least: m₁m₂/(m₁+m₂)·(y₂−y₁)², a spread's size."""
     middle = measure.outputs.size // 2
     used = measure.mass[middle + 1 :] > 0
     y, mass = measure.outputs[middle + 1 :][used], measure.mass[middle + 1 :][used]
@@ -171,10 +171,10 @@ def _merged(measure: Measure, limit: int) -> Measure:
         y[k] = (y[k] * mass[k] + y[k + 1] * mass[k + 1]) / joint
         mass[k] = joint
         y, mass = np.delete(y, k + 1), np.delete(mass, k + 1)
-    centre = measure.mass[middle : middle + 1]
-    centre = centre[centre > 1e-4 * mass.mean()]
-    outputs = np.concatenate([-y[::-1], np.zeros(centre.size), y])
-    return Measure(outputs, np.concatenate([mass[::-1], centre, mass]))
+    center = measure.mass[middle : middle + 1]
+    center = center[center > 1e-4 * mass.mean()]
+    outputs = np.concatenate([-y[::-1], np.zeros(center.size), y])
+    return Measure(outputs, np.concatenate([mass[::-1], center, mass]))
 
 
 def _split(cells: Measure, epsilon: float, levels: Floats) -> Measure:

@@ -63,7 +63,7 @@ class PMSub(UniformMixture):
 
     @property
     def _stretch(self) -> float:
-        """(e^ε+τ)/(e^ε−1): how far the band's centre is beyond t, as a factor."""
+        """(e^ε+τ)/(e^ε−1): how far the band's center is beyond t, as a factor."""
         return (1 + math.exp(-2 * self.epsilon / 3)) / -math.expm1(-self.epsilon)
 
     @property

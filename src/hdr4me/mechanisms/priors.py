@@ -49,7 +49,7 @@ class Prior:
         return self.mean_square - self.mean**2
 
     def on_levels(self, n_levels: int) -> Floats:
-        """The share of users at each of `n_levels` equally spaced levels after random rounding to a neighbour."""
+        """The share of users at each of `n_levels` equally spaced levels after random rounding to a neighbor."""
         if self.uniform:
             even = np.full(n_levels, 1.0 / (n_levels - 1))
             even[[0, -1]] /= 2

@@ -108,7 +108,7 @@ class SCDF(StaircaseFamily):
 
 @dataclass(frozen=True)
 class Staircase(StaircaseFamily):
-    """The top that minimises E|N| (`variant="l1"`) or Var N (`variant="variance"`).
+    """The top that minimizes E|N| (`variant="l1"`) or Var N (`variant="variance"`).
 
     l1: w = 2/(1 + e^{ε/2}). variance: w = 2[(q(1+q)/2)^{1/3} − q]/(1 − q).
     """

@@ -102,7 +102,7 @@ class Table(Mechanism):
         return row, position - row
 
     def law_at(self, t: ArrayLike) -> Floats:
-        """P(cell | t), shape t.shape + (n_cells,): the two neighbouring rows, mixed."""
+        """P(cell | t), shape t.shape + (n_cells,): the two neighboring rows, mixed."""
         row, fraction = self._rounding(t)
         p = self.probabilities
         return p[row] + fraction[..., None] * (p[row + 1] - p[row])
@@ -333,8 +333,8 @@ def window(
         weights[i, i : i + rest] += 1
     step = 2.0 / (n_levels - 1) * (total / moved)
     # the mean of the first row's cell numbers, with integers until the last division
-    centre = sum(int(w) * y for y, w in enumerate(weights[0].tolist()))
-    decode = np.array([-1.0 + step * ((y * total - centre) / total) for y in range(n_cells)])
+    center = sum(int(w) * y for y, w in enumerate(weights[0].tolist()))
+    decode = np.array([-1.0 + step * ((y * total - center) / total) for y in range(n_cells)])
     return np.linspace(-1.0, 1.0, n_levels), decode, weights
 
 

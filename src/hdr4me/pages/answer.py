@@ -125,7 +125,7 @@ def _panel(axes: Axes, statistic: str, rows: list[Row]) -> None:
 
 
 def _shares(axes: Axes, rows: list[Row], value: Floats, reach: Floats) -> None:
-    """The share of each category in each group: the groups side by side, a colour for each category."""
+    """The share of each category in each group: the groups side by side, a color for each category."""
     names = np.array([str(row["category"]).partition(" | ")[::2] for row in rows])
     own, groups = (list(dict.fromkeys(column.tolist())) for column in names.T)
     for k, category in enumerate(own):

@@ -27,7 +27,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows; a verdict is coloured where it is a whole cell."""
+    """Columns and rows; a verdict is colored where it is a whole cell."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
@@ -76,8 +76,8 @@ def _html(block: Block, figures: Mapping[str, str]) -> str:
     if isinstance(block, Picture):
         return f"<figure>{figures[block.name]}<figcaption>{escape(block.caption)}</figcaption></figure>"
     table = html.table(block.columns, block.rows)
-    for colour, words in _VERDICTS.items():
-        badge = rf"<td><span class='verdict' style='background:{colour}'>\1</span></td>"
+    for color, words in _VERDICTS.items():
+        badge = rf"<td><span class='verdict' style='background:{color}'>\1</span></td>"
         table = re.sub(rf"<td class='text'>({'|'.join(words)})</td>", badge, table)
     return table
 

@@ -105,7 +105,7 @@ class CellResult:
     cell: Cell
     title: str
     stand_in: bool
-    normalisation: str
+    normalization: str
     seed: int
     how: str
     predicted_mse: float
@@ -228,7 +228,7 @@ def run_cell(cell: Cell, data: Dataset, dimensions: NDArray[np.int64], seed: int
         cell=cell,
         title=data.title,
         stand_in=data.stand_in,
-        normalisation=data.normalisation,
+        normalization=data.normalization,
         seed=seed,
         how=way_of(law),
         predicted_mse=prediction.mse,

@@ -20,21 +20,21 @@ from hdr4me.simulation.sums import generator
 
 Floats = NDArray[np.float64]
 Column = NDArray[np.float32]
-# The paper normalises each dimension and does not say how. `fixed`: one range for all dimensions, known beforehand,
+# The paper normalizes each dimension and does not say how. `fixed`: one range for all dimensions, known beforehand,
 # values outside it clipped; `min-max`: each dimension's own smallest and largest value; `auto`: fixed where the paper's
 # own numbers are already in [−1, 1] (Gaussian, Uniform), min–max where they are not (Poisson, COV-19).
-NORMALISATIONS = ("auto", "fixed", "min-max")
+NORMALIZATIONS = ("auto", "fixed", "min-max")
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """`users` users by `dims` dimensions in [−1, 1] after `normalisation`; `column(j)` is the j-th dimension."""
+    """`users` users by `dims` dimensions in [−1, 1] after `normalization`; `column(j)` is the j-th dimension."""
 
     name: str
     title: str
     users: int
     dims: int
-    normalisation: str
+    normalization: str
     column: Callable[[int], Column]
     stand_in: bool = False
 
@@ -44,14 +44,14 @@ class Dataset:
         return moments(self.column(j) for j in range(self.dims))
 
 
-def check_normalisation(way: str) -> str:
+def check_normalization(way: str) -> str:
     """`way`, or an error that names the choices."""
-    if way not in NORMALISATIONS:
-        raise InvalidInput.of("normalise", way, f"use one of {', '.join(NORMALISATIONS)}")
+    if way not in NORMALIZATIONS:
+        raise InvalidInput.of("normalize", way, f"use one of {', '.join(NORMALIZATIONS)}")
     return way
 
 
-def normalise(values: NDArray[np.floating], way: str, low: float, high: float) -> Column:
+def normalize(values: NDArray[np.floating], way: str, low: float, high: float) -> Column:
     """2(x − l)/(h − l) − 1 with (l, h) = (`low`, `high`) and clipping, or the column's own extremes (min-max)."""
     if way == "min-max":
         low, high = float(values.min()), float(values.max())
@@ -106,7 +106,7 @@ def store(dataset: Dataset, path: Path) -> None:
     with replacing(path) as temporary, temporary.open("wb") as out:
         for j in range(dataset.dims):
             out.write(dataset.column(j).tobytes())
-    described = ("name", "title", "users", "dims", "normalisation", "stand_in")
+    described = ("name", "title", "users", "dims", "normalization", "stand_in")
     about = {name: getattr(dataset, name) for name in described}
     write_text(path.with_suffix(".json"), json.dumps(about))
 
@@ -144,18 +144,18 @@ SYNTHETIC = {
 
 
 def synthetic(name: str, users: int, dims: int, seed: int, way: str = "auto") -> Dataset:
-    """A data set of `SYNTHETIC`; each column has a random stream of its own, `way` is one of `NORMALISATIONS`."""
+    """A data set of `SYNTHETIC`; each column has a random stream of its own, `way` is one of `NORMALIZATIONS`."""
     title, auto, fixed = SYNTHETIC[name]
     way = auto if way == "auto" else way
 
     def column(j: int) -> Column:
-        return normalise(_values(name, users, dims, seed, j), way, *fixed)
+        return normalize(_values(name, users, dims, seed, j), way, *fixed)
 
     return Dataset(name, title, users, dims, way, column, stand_in=name == "cov19")
 
 
 def _values(name: str, users: int, dims: int, seed: int, j: int) -> NDArray[np.floating]:
-    """The j-th column before normalisation."""
+    """The j-th column before normalization."""
     stream = "cov19 stand-in" if name == "cov19" else name
     rng = generator(seed, stream, users, dims, j)
     if name == "gaussian":  # σ = 1/16, and expectation 0.9 in the first tenth of the dimensions (rounded up)
@@ -170,15 +170,15 @@ def _values(name: str, users: int, dims: int, seed: int, j: int) -> NDArray[np.f
     weights = rng.normal([0.0] * _FACTORS, [1.0, 0.6, 0.4, 0.3])
     weights[0] += np.sign(weights[0])
     weights *= np.sqrt(0.85) / np.linalg.norm(weights)
-    centre, spread = rng.normal(0.0, 1.0), rng.uniform(0.6, 1.2)
+    center, spread = rng.normal(0.0, 1.0), rng.uniform(0.6, 1.2)
     own = rng.standard_normal(users, dtype=np.float32) * np.float32(np.sqrt(0.15))
     signal = weights.astype(np.float32) @ _factors(users, seed)
-    return np.float32(centre) + np.float32(spread) * (signal + own)
+    return np.float32(center) + np.float32(spread) * (signal + own)
 
 
 @lru_cache(maxsize=1)
 def _factors(users: int, seed: int) -> Column:
-    """What all dimensions share: one skewed factor (Gamma of shape 6, standardised), then normal ones."""
+    """What all dimensions share: one skewed factor (Gamma of shape 6, standardized), then normal ones."""
     rng = generator(seed, "cov19 stand-in", users, "factors")
     shared = rng.standard_normal((_FACTORS, users), dtype=np.float32)
     shared[0] = (rng.standard_gamma(6.0, users, dtype=np.float32) - 6) / np.sqrt(6)
@@ -236,7 +236,7 @@ def load_cov19(path: Path, users: int, dims: int, scratch: Path, way: str = "aut
     whole = np.memmap(scratch, dtype=np.float32, mode="r", shape=(gathered, len(kept)))
 
     def column(j: int) -> Column:
-        return normalise(np.ascontiguousarray(whole[:, j]), way, *_EMBEDDINGS)
+        return normalize(np.ascontiguousarray(whole[:, j]), way, *_EMBEDDINGS)
 
     # Under its own name: whether a file holds the paper's data is for its owner to say.
     return Dataset("cov19", path.name, gathered, len(kept), way, column)
@@ -257,7 +257,7 @@ def load_own(path: Path, users: int, way: str = "auto") -> Dataset:
     columns = list(found.columns.values())
 
     def column(j: int) -> Column:
-        return normalise(columns[j][:users], way, -1.0, 1.0)
+        return normalize(columns[j][:users], way, -1.0, 1.0)
 
     return Dataset("data", path.name, users, len(columns), way, column)
 

@@ -108,8 +108,8 @@ def enhanced(
 
 def _oracle(estimates: Floats, sd: Floats, true_means: Floats, slope: float) -> Floats:
     """E[θ | θ̂_j] under the prior that puts 1/d on each true mean: a bound on the gain of any re-calibration."""
-    centres, counts = np.unique(true_means, return_counts=True)
-    score = -0.5 * ((estimates[:, None] - slope * centres[None, :]) / sd[:, None]) ** 2
+    centers, counts = np.unique(true_means, return_counts=True)
+    score = -0.5 * ((estimates[:, None] - slope * centers[None, :]) / sd[:, None]) ** 2
     score -= score.max(axis=1, keepdims=True)
     mass = np.exp(score) * counts
-    return np.asarray(mass @ centres / mass.sum(axis=1))
+    return np.asarray(mass @ centers / mass.sum(axis=1))

@@ -319,7 +319,7 @@ def _figure4(results: Results, reading: Reading) -> list[Block]:
         first = cells[0]
         parts += section(
             f"{first.title}: {first.cell.users:,} users, {first.cell.dims} dimensions",
-            f"Normalisation: {first.normalisation}. {first.cell.repeats} repeats. For Square wave `auto` works "
+            f"Normalization: {first.normalization}. {first.cell.repeats} repeats. For Square wave `auto` works "
             "on the calibrated means, the last column.",
             _mse_table(cells, reading, "epsilon"),
             level=3,
@@ -377,7 +377,7 @@ def _own(results: Results, reading: Reading) -> list[Block]:
     parts: list[Block] = [
         Text(
             f"Every user reports all dimensions, so each value has the budget ε/d. Data: {first.title}, "
-            f"normalisation {first.normalisation}, {first.cell.users:,} users, {first.cell.repeats} repeats. The "
+            f"normalization {first.normalization}, {first.cell.users:,} users, {first.cell.repeats} repeats. The "
             "paper's claims are about its own data and are not judged here."
         ),
         *section(

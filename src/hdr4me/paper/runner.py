@@ -35,7 +35,7 @@ class Settings:
     """What, besides the cell itself, its numbers depend on."""
 
     seed: int = 1
-    normalise: str = "auto"
+    normalize: str = "auto"
     cov19: str | None = None
     data: str | None = None
 
@@ -48,7 +48,7 @@ class Settings:
         """All of it that the cell depends on, as JSON."""
         file = self.file_of(cell.dataset) if isinstance(cell, Cell) else None
         mark = file and [file.name, file.stat().st_size, int(file.stat().st_mtime)]
-        return [self.seed, self.normalise, mark]
+        return [self.seed, self.normalize, mark]
 
 
 def run_cells(
@@ -163,7 +163,7 @@ def _prepare(cell: Cell, settings: Settings, work: Path) -> str:
     key = _data_key(cell, settings)
     path, rows = work / f"{key}.f32", work / f"{key}.rows"
     if not datasets.is_stored(path):
-        n, d, way = cell.users, _columns(cell), settings.normalise
+        n, d, way = cell.users, _columns(cell), settings.normalize
         file = settings.file_of(cell.dataset)
         if file is None:
             data = datasets.synthetic(cell.dataset, n, d, settings.seed, way)

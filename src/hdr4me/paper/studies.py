@@ -120,7 +120,7 @@ def own_cells(own: Own, scale: Scale) -> list[AnyCell]:
 
 AnyResult = CellResult | CltResult | TheoryResult
 _ABOVE = ("some_above", "all_above", "share_above")
-_CELL = "figure dataset data stand_in normalisation mechanism epsilon users dims repeats seed how"
+_CELL = "figure dataset data stand_in normalization mechanism epsilon users dims repeats seed how"
 _OUTCOME = "method width spread reference mse standard_error better weight predicted_mse"
 # One line per cell and method: the numbers behind Figures 4 and 5.
 COLUMNS = (

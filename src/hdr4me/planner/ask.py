@@ -71,7 +71,7 @@ def plan(
     category_count
         With `dims`: each dimension has so many categories.
     mechanisms, categorical
-        Only these candidates: for numbers any registered name, "pair" (neighbours asked together) or "agreement"
+        Only these candidates: for numbers any registered name, "pair" (neighbors asked together) or "agreement"
         (blocks), for categories "auto", "grr", "subset", "projective", "oue", "histogram".
     prior
         "uniform" (the default), "worst" for the worst case, a SciPy distribution, a histogram (edges, weights) or an

@@ -104,7 +104,7 @@ class _Alone:
 
 
 class _Pairs(_Alone):
-    """Neighbouring numbers are asked two by two by one table for their mean laws; an odd one is asked alone."""
+    """Neighboring numbers are asked two by two by one table for their mean laws; an odd one is asked alone."""
 
     def supports(self, workload: Workload) -> bool:
         return workload.numeric > 1 and not workload.optional
@@ -125,7 +125,7 @@ class _Pairs(_Alone):
             yield k, 1, number_report(ALONE, budget, prior, effort, prior)
 
     def reach(self, name: str, budget: float, m: int) -> float:
-        # designs have outputs up to 2.6 times the corners of randomised response (`mechanisms.joint`)
+        # designs have outputs up to 2.6 times the corners of randomized response (`mechanisms.joint`)
         return 1.0 + 3.0 * (math.exp(budget) + 3) / math.expm1(budget)
 
 
@@ -184,14 +184,14 @@ def arrangement(mechanism: str) -> _Alone:
     return _TOGETHER.get(mechanism, _BY_ITSELF)
 
 
-def neighbours(schema: Any) -> list[tuple[str, str]]:
+def neighbors(schema: Any) -> list[tuple[str, str]]:
     """Numbers that are not optional, two by two in the schema's order; an odd one is left alone."""
     names = Workload.number_names(schema)
     return list(zip(names[::2], names[1::2], strict=False))
 
 
 def block_names(names: tuple[str, ...], size: int) -> list[tuple[str, ...]]:
-    """The dimensions of each block: neighbours in the schema."""
+    """The dimensions of each block: neighbors in the schema."""
     ends = np.cumsum([0, *block_sizes(len(names), size)]).tolist()
     return [names[low:high] for low, high in pairwise(ends)]
 

@@ -25,7 +25,7 @@ from hdr4me.planner.candidates import (
     Classes,
     arrangement,
     block_names,
-    neighbours,
+    neighbors,
 )
 from hdr4me.planner.reports import ALONE
 from hdr4me.planner.search import Setting, solve
@@ -155,7 +155,7 @@ class Option:
             self.epsilon_per_value,
             ALONE if self.base == PAIR else self.base,
             self.categorical or "auto",
-            pairs=neighbours(schema) if self.base == PAIR else (),
+            pairs=neighbors(schema) if self.base == PAIR else (),
             priors=dict(zip(Workload.number_names(schema), priors, strict=True)),
         )
         return Survey.from_questions(
@@ -483,7 +483,7 @@ def rank(
         options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.sampled))
     else:
         options.sort(key=lambda o: (float(f"{o.mse:.12e}"), o.sampled))  # equal up to rounding is equal
-    # Subset selection with sets of one category is randomised response: each way is shown once.
+    # Subset selection with sets of one category is randomized response: each way is shown once.
     kept: dict[tuple[Any, ...], Option] = {}
     for option in options:
         number = "" if option.categorical == option.mechanism else option.mechanism

@@ -248,7 +248,7 @@ def _noise(name: str, epsilon: float, prior: Prior, effort: Effort, designed: Pr
         return found if getattr(law, "n_levels", None) else max(found, _ROUNDING)
     if effort == "design" or epsilon > _KNOTS[-1]:
         return prior_variance(optimal_mean(epsilon, designed), prior)
-    if epsilon < _KNOTS[0]:  # with little budget a table can hardly favour some values
+    if epsilon < _KNOTS[0]:  # with little budget a table can hardly favor some values
         return mean_variance(OptimalCurve(epsilon, "optimal"), prior)
     return float(between_knots(epsilon, _KNOTS, lambda knot: _noise(name, knot, prior, "design", designed)))
 

@@ -130,7 +130,7 @@ class Setting:
         best = -math.inf  # the best m is about ε/2.5, at most eight: a coarse grid beyond 16 loses nothing
         candidates = self.candidates()
         if self.workload.numeric and any(method == "auto" for _, method in candidates):
-            # "auto" answers categories at least as well as randomised response and unary encoding
+            # "auto" answers categories at least as well as randomized response and unary encoding
             candidates = [candidate for candidate in candidates if candidate[1] == "auto"]
         for candidate in candidates:
             most = arrangement(candidate.mechanism).n_questions(self.workload)

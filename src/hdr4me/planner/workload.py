@@ -145,7 +145,7 @@ class Workload:
 
     @cached_property
     def pairs(self) -> Counter[tuple[int, int]]:
-        """How many pairs of neighbouring numbers are of these two groups."""
+        """How many pairs of neighboring numbers are of these two groups."""
         return Counter(zip(self.numbers[::2], self.numbers[1::2], strict=False))
 
     @cached_property

@@ -50,7 +50,7 @@ _NAMES = {
 }
 _MODELS = {
     "null": "no dimension differs from zero by more than the noise explains",
-    "centred": "some means stand out from zero",
+    "centered": "some means stand out from zero",
     "free": "the means gather around a common value",
     "smooth": "the means follow a smooth distribution",
     "sharp": "the means gather in a few values",

@@ -29,7 +29,7 @@ FREQUENCY_OPTIONS: dict[str, tuple[str, ...]] = (
 FREQUENCY_METHODS = tuple(FREQUENCY_OPTIONS)
 _BAYES_FROM = 8
 # Frequencies sum to one, so "all are zero" is never true, and a common offset cannot lead astray.
-_ODDS = {"null": 0.0, "centred": 0.5, "free": 0.2, "smooth": 0.15, "sharp": 0.15}
+_ODDS = {"null": 0.0, "centered": 0.5, "free": 0.2, "smooth": 0.15, "sharp": 0.15}
 _SEED, _EACH, _PAIRS = 20221, 12, 20
 
 

@@ -32,19 +32,19 @@ def james_stein(x: Floats, s: Floats, *, towards_mean: bool) -> Floats:
 
 
 def _prior_variance(x: Floats, s: Floats, freedom: int, towards_mean: bool) -> tuple[float, float]:
-    """Efron and Morris's A ≥ 0 and the centre that goes with it."""
+    """Efron and Morris's A ≥ 0 and the center that goes with it."""
 
-    def centre(A: float) -> float:
+    def center(A: float) -> float:
         w = 1 / (A + s**2)
         return float(w @ x / w.sum()) if towards_mean else 0.0
 
     def excess(A: float) -> float:
-        return float(np.sum((x - centre(A)) ** 2 / (A + s**2))) - freedom
+        return float(np.sum((x - center(A)) ** 2 / (A + s**2))) - freedom
 
-    top = float(np.sum((x - centre(0.0)) ** 2)) / freedom + 1e-300
+    top = float(np.sum((x - center(0.0)) ** 2)) / freedom + 1e-300
     inside = excess(0.0) > 0 > excess(2 * top)
     A = float(brentq(excess, 0.0, 2 * top, xtol=1e-300, rtol=1e-12)) if inside else 0.0
-    return A, centre(A)
+    return A, center(A)
 
 
 def _direction(v: Floats, A: float, lost: int) -> Floats:
@@ -69,7 +69,7 @@ def _direction(v: Floats, A: float, lost: int) -> Floats:
 def sure_threshold(x: Floats, s: Floats) -> float:
     """The τ in [0, √(2 log d)] with the least SURE(τ) = Σ s_j²[1 − 2·1(|z_j| ≤ τ) + min(z_j², τ²)], z = x/s.
 
-    The threshold of dimension j is τ·s_j. Between two neighbouring |z_j| SURE only grows, so 0 and the |z_j| suffice.
+    The threshold of dimension j is τ·s_j. Between two neighboring |z_j| SURE only grows, so 0 and the |z_j| suffice.
     """
     z = np.abs(x / s)
     order = np.lexsort((s, z))

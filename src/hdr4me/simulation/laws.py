@@ -1,8 +1,8 @@
 """Which mechanisms the fused kernel can draw, and with which parameters.
 
-The kernel knows three families: Laplace noise, stepped noise, and mixtures of uniform intervals whose centres and
+The kernel knows three families: Laplace noise, stepped noise, and mixtures of uniform intervals whose centers and
 weights are affine in t and whose widths do not depend on t. A law is never assumed to be of such a family: a mixture is
-read at two values of t and then compared at many others, and noise is recognised only by a class that draws it itself.
+read at two values of t and then compared at many others, and noise is recognized only by a class that draws it itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _GRID, _RANDOM = (
     257,
     256,
 )  # values of t at which a law is compared: evenly spaced, and random (always the same)
-# Of weights, and of centres and widths relative to the largest of them: well above rounding errors, and small enough to
+# Of weights, and of centers and widths relative to the largest of them: well above rounding errors, and small enough to
 # see a weight that depends on t at any budget from 1e-9.
 _TOLERANCE = 1e-12
 
@@ -64,10 +64,10 @@ def _mixture(mechanism: UniformMixture) -> tuple[int, Floats] | None:
         return None
     ends = np.array([0.0, 1.0])
     weight, offset, half = mechanism.parts(ends)
-    centre = mechanism.mean(ends) + offset
+    center = mechanism.mean(ends) + offset
     order = np.argsort(weight[:, 0] != weight[:, 1], kind="stable")  # parts of fixed weight first
     rows, before, tilt = [], 0.0, 0.0
-    for w, c, h in zip(weight[order], centre[order], half[order, 0], strict=True):
+    for w, c, h in zip(weight[order], center[order], half[order, 0], strict=True):
         if h > 0 and (tilt != 0 or w[0] != w[1]):
             return None  # the kernel draws intervals only where the weights up to theirs are the same for every t
         intercept, factor = _interval(before, w[0], c[0], h) if w[0] > 0 else (c[0], 0.0)
@@ -78,7 +78,7 @@ def _mixture(mechanism: UniformMixture) -> tuple[int, Floats] | None:
 
 
 def _is_affine(mechanism: UniformMixture) -> bool:
-    """Whether weights and centres are affine in t and widths constant, at a grid of values and at random ones."""
+    """Whether weights and centers are affine in t and widths constant, at a grid of values and at random ones."""
     low, high = mechanism.domain
     t = np.concatenate([np.linspace(low, high, _GRID), np.random.default_rng(1).uniform(low, high, _RANDOM)])
     ends, here = (_shape(mechanism, values) for values in (np.array([0.0, 1.0]), t))
@@ -95,12 +95,12 @@ def _is_affine(mechanism: UniformMixture) -> bool:
 
 
 def _shape(mechanism: UniformMixture, t: Floats) -> Parts:
-    """The parts with each interval's centre in the place of its offset."""
+    """The parts with each interval's center in the place of its offset."""
     weight, offset, half = mechanism.parts(t)
     return Parts(weight, mechanism.mean(t) + offset, half)
 
 
-def _interval(before: float, weight: float, centre: float, half: float) -> tuple[float, float]:
-    """(a, b) with a + b·u running over centre ± half as u runs over 1 + [before, before + weight)."""
+def _interval(before: float, weight: float, center: float, half: float) -> tuple[float, float]:
+    """(a, b) with a + b·u running over center ± half as u runs over 1 + [before, before + weight)."""
     factor = 2 * half / weight
-    return centre - half - factor * (1 + before), factor
+    return center - half - factor * (1 + before), factor

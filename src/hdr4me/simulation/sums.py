@@ -205,13 +205,13 @@ def simulate_sums(mechanism: Mechanism, values: ArrayLike, rng: np.random.Genera
 
 
 def _by_skipping(mechanism: UniformMixture, data: Floats, rng: np.random.Generator) -> Floats:
-    """The background is counted, not drawn; centres and half-widths are those of the mechanism's own parts."""
+    """The background is counted, not drawn; centers and half-widths are those of the mechanism's own parts."""
     ends = np.array([0.0, 1.0])
     weight, offset, half = mechanism.parts(ends)
-    centre = mechanism.mean(ends) + offset
-    slope = centre[:, 1] - centre[:, 0]
+    center = mechanism.mean(ends) + offset
+    slope = center[:, 1] - center[:, 0]
     sums, chosen = band_sums(data, float(weight[1, 0]), rng)
     rest = len(data) - chosen
-    background = rest * (centre[0, 0] - half[0, 0]) + 2 * half[0, 0] * uniform_sums(rest, rng)
-    band = chosen * (centre[1, 0] - half[1, 0]) + 2 * half[1, 0] * uniform_sums(chosen, rng)
+    background = rest * (center[0, 0] - half[0, 0]) + 2 * half[0, 0] * uniform_sums(rest, rng)
+    band = chosen * (center[1, 0] - half[1, 0]) + 2 * half[1, 0] * uniform_sums(chosen, rng)
     return np.asarray(background + band + slope[1] * sums)

@@ -38,8 +38,8 @@ class Functional:
     @cached_property
     def row_variances(self) -> Floats:
         """Var[decode | input]."""
-        centred = self.decode[None, :] - (self.rows @ self.decode)[:, None]
-        return np.asarray((self.rows * centred**2).sum(axis=1))
+        centered = self.decode[None, :] - (self.rows @ self.decode)[:, None]
+        return np.asarray((self.rows * centered**2).sum(axis=1))
 
     @cached_property
     def decoders(self) -> tuple[Floats, Floats] | None:
@@ -116,12 +116,12 @@ def indicator_moments(counts: NDArray[np.int64], n: int, marginal: Marginal) -> 
 def sample_variance(weights: Floats, decode: Floats) -> float:
     """The sample variance (divisor r − 1) of a decoder over reports counted `weights` times."""
     r = float(weights.sum())
-    centred = decode - float(weights @ decode) / r
-    return float(weights @ (centred * centred)) / (r - 1)
+    centered = decode - float(weights @ decode) / r
+    return float(weights @ (centered * centered)) / (r - 1)
 
 
 def _variances(weights: Floats, r: Floats, values: Floats) -> Floats:
     """The same for several rows of weights."""
-    centred = values - values.mean()  # any number near the values would do: the difference must not cancel
-    first, second = weights @ centred / r, weights @ centred**2 / r
+    centered = values - values.mean()  # any number near the values would do: the difference must not cancel
+    first, second = weights @ centered / r, weights @ centered**2 / r
     return np.asarray(np.maximum(second - first**2, 0.0) * r / (r - 1))

@@ -256,7 +256,7 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
 
 
 def reach_beyond(level: float, r: float, width: float) -> float:
-    """How far an interval reaches beyond a stretch of possible centres, in standard errors.
+    """How far an interval reaches beyond a stretch of possible centers, in standard errors.
 
     A truth at one end of the stretch is missed beyond that end with probability F(−c), and beyond the other one with
     F(−c − width), F being the law of `quantile` at r reports. c makes both together 1 − level (Imbens and Manski 2004).

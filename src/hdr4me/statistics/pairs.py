@@ -138,8 +138,8 @@ class Joint:
 
     def error(self, values: Floats) -> float:
         """The standard error of that mean."""
-        centred = values - self.mean(values)
-        return float(np.sqrt((self.counts * centred**2).sum() / max(self.n - 1, 1) / self.n))
+        centered = values - self.mean(values)
+        return float(np.sqrt((self.counts * centered**2).sum() / max(self.n - 1, 1) / self.n))
 
 
 def joint_of(counted: Counted, pairs: Any, j: int, k: int, category_j: int = 0, category_k: int = 0) -> Joint:

@@ -26,7 +26,7 @@ from hdr4me.statistics.intervals import Floats, quantile
 from hdr4me.statistics.statistic import Counted, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
-# Bins of the grid that shapes are fitted on. Neighbouring cells are joined until there are at most _CELLS: EM is faster
+# Bins of the grid that shapes are fitted on. Neighboring cells are joined until there are at most _CELLS: EM is faster
 # and loses next to nothing.
 BINS, _CELLS = 64, 96
 # Short bounds assume that values are evenly spread within each of so many stretches of the range.

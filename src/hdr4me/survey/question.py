@@ -25,7 +25,7 @@ class Question:
     dimensions
         The dimensions' numbers in the schema, in the order in which the channel accepts them.
     channel
-        How their values are randomised together.
+        How their values are randomized together.
     weight
         How often this question is drawn, relative to the others.
 

@@ -30,7 +30,7 @@ _SHOWN = 20  # questions in a notebook
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Survey:
-    """A list of questions: each has one or more dimensions and a channel that randomises them.
+    """A list of questions: each has one or more dimensions and a channel that randomizes them.
 
     Each user answers m = `sampled` questions, each under ε/m. A survey is a JSON document that carries its channels,
     so a client in any language needs nothing else, and its SHA-256 `fingerprint` is on every report and tally.
@@ -42,11 +42,11 @@ class Survey:
     epsilon
         The budget of a whole report.
     mechanism
-        How numbers are randomised: a mechanism's name, or anything with `exact()`.
+        How numbers are randomized: a mechanism's name, or anything with `exact()`.
     sampled
         How many questions each user answers.
     categorical
-        How categories are randomised: "auto" chooses by the predicted error.
+        How categories are randomized: "auto" chooses by the predicted error.
     name
         A name for people; the budget of a renamed survey is the same (`series`).
     pairs
@@ -295,7 +295,9 @@ class Survey:
             if found[0] != claimed:
                 raise FingerprintMismatch("the survey document", claimed, found[0])
             epsilon, sampled, name = (document[key] for key in _SETTINGS)
-            survey = cls.from_questions(schema, questions=questions, epsilon=epsilon, sampled=sampled, name=name)
+            survey = cls.from_questions(
+                schema, questions=questions, epsilon=epsilon, sampled=sampled, name=name
+            )
         except InvalidInput as error:
             raise FormatError(f"not a valid survey: {error}") from error
         except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""A channel of its own kind: categories on a ladder, a neighbour is more likely than one far away."""
+"""A channel of its own kind: categories on a ladder, a neighbor is more likely than one far away."""
 
 from __future__ import annotations
 

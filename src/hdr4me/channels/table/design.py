@@ -30,7 +30,7 @@ def staged_category(epsilon: float, memoized: float, size: int) -> UnaryEncoding
     """A category as entries: a present one is kept in half of the cases, an absent one is told as present rarely.
 
     That is the first stage. In each report every entry is then turned with one probability, so that one report has
-    the law of optimised unary encoding under ε (the scheme that Arcolezi et al. call L-OSUE).
+    the law of optimized unary encoding under ε (the scheme that Arcolezi et al. call L-OSUE).
     """
     first = _half(_least(_half, entries_loss, memoized))
     second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), entries_loss, epsilon))

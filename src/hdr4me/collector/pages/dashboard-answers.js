@@ -161,7 +161,7 @@ export function pictures(survey, documents, width) {
   return [...wide, ...small, ...(rest ? [note] : [])];
 }
 
-/** One sentence under the heading, and the key of colours if there are two kinds. */
+/** One sentence under the heading, and the key of colors if there are two kinds. */
 export function heading(documents, { without, together }) {
   const { reports: n, level, rounds, too_few_reports: few } = documents.raw;
   const from = together

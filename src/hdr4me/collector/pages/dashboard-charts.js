@@ -1,7 +1,7 @@
 // Pictures, drawn by Observable Plot. Each has a label, and a table beside it says the same.
 /* global Plot */
 
-const COLOURS = { raw: "var(--raw)", "re-calibrated": "var(--accent)" };
+const COLORS = { raw: "var(--raw)", "re-calibrated": "var(--accent)" };
 
 /** A picture without the style element that Plot adds: the policy of the page allows no inline style. */
 function picture(label, options) {
@@ -31,11 +31,11 @@ export function intervals(label, rows, { width, domain, ticks, tickFormat, axis 
         y1: "name",
         y2: "name",
         dy,
-        stroke: COLOURS[kind],
+        stroke: COLORS[kind],
         strokeWidth: 2.5,
         strokeOpacity: 0.65,
       }),
-      Plot.dot(own, { x: "x", y: "name", dy, r: 4, fill: COLOURS[kind], title: "text" }),
+      Plot.dot(own, { x: "x", y: "name", dy, r: 4, fill: COLORS[kind], title: "text" }),
     ];
   });
   const last = rows.filter(({ kind }) => kind == [...kinds.keys()].at(-1));
@@ -81,9 +81,9 @@ export function curve(label, points, { width, axis }) {
     marks: kinds.flatMap((kind) => {
       const own = points.filter((point) => point.kind == kind);
       return [
-        Plot.areaY(own, { x: "place", y1: "low", y2: "high", fill: COLOURS[kind], fillOpacity: 0.16 }),
-        Plot.lineY(own, { x: "place", y: "y", stroke: COLOURS[kind], strokeWidth: 2 }),
-        Plot.dot(own, { x: "place", y: "y", r: 2.2, fill: COLOURS[kind], title: "text" }),
+        Plot.areaY(own, { x: "place", y1: "low", y2: "high", fill: COLORS[kind], fillOpacity: 0.16 }),
+        Plot.lineY(own, { x: "place", y: "y", stroke: COLORS[kind], strokeWidth: 2 }),
+        Plot.dot(own, { x: "place", y: "y", r: 2.2, fill: COLORS[kind], title: "text" }),
       ];
     }),
   });

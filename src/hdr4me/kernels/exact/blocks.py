@@ -120,7 +120,7 @@ def _read(columns, dims, m, start, stop, values):  # type: ignore[no-untyped-def
 
 @kernel()
 def _place_alike(line, values, out):  # type: ignore[no-untyped-def]
-    """Positions of numbers that all have the same range; the loop vectorises."""
+    """Positions of numbers that all have the same range; the loop vectorizes."""
     low, scale, bottom, top, default = line[LOW], line[SCALE], line[BOTTOM], line[TOP], line[DEFAULT]
     for s in range(values.size):
         value = values[s]

@@ -148,7 +148,7 @@ def _nulls(valid, offset, users, values):  # type: ignore[no-untyped-def]
 
 @kernel()
 def _append(line, values, halves, out):  # type: ignore[no-untyped-def]
-    """Append the sign of each value to the bits of its block; the loop vectorises.
+    """Append the sign of each value to the bits of its block; the loop vectorizes.
 
     A place x is rounded to whole 16-bit steps: half < ⌊x + ½⌋ is half + ½ ≤ x.
     """

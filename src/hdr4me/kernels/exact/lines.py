@@ -45,7 +45,7 @@ def _number(at, end):  # type: ignore[no-untyped-def]
 
     With the bits of "0" taken from each byte, a byte is a digit if it is below 10. Adding 118 sets the top bit of every
     other byte up to 137, larger bytes have it already, and what is carried goes to later bytes only. So the lowest top
-    bit says where the digits end. The digits are moved to the end of the word, zeros before them, and neighbours are
+    bit says where the digits end. The digits are moved to the end of the word, zeros before them, and neighbors are
     joined: pairs, fours, all eight.
     """
     if at + _8 > end:

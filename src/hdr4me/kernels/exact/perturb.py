@@ -54,7 +54,7 @@ class Columns(NamedTuple):
 
     `valid` is the address of an Arrow validity bitmap, or 0 where there is none. A categorical dimension has lut_size >
     0: its value v stands for category lut[lut_start + v], and a value outside 0..lut_size-1 is unknown. `step` is the
-    distance in bytes between neighbouring columns where all columns are parts of one matrix, of one type and without
+    distance in bytes between neighboring columns where all columns are parts of one matrix, of one type and without
     bitmaps; it is 0 otherwise. The maker of a `Columns` must keep the memory alive that it points to.
     """
 

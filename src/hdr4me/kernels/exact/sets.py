@@ -46,7 +46,7 @@ def words_needed(d: int, m: int, times: int) -> int:
 def below(words, bound, out):  # type: ignore[no-untyped-def]
     """Write uniform integers below `bound` made from the words, and return how many: rejected words give none.
 
-    Rejections are rare, so all words are first converted as if none were rejected, in loops that vectorise. Only if the
+    Rejections are rare, so all words are first converted as if none were rejected, in loops that vectorize. Only if the
     sign bits of the differences show a rejection are the words gone through one by one.
     """
     bound = np.uint64(bound)

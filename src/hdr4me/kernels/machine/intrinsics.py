@@ -2,7 +2,7 @@
 
 Reading through addresses lets one compiled kernel take a NumPy matrix of any layout and Arrow's column buffers
 alike, uncopied, and touch only the dimensions that were sampled. The vector types are for the few loops that no
-compiler vectorises by itself. Any processor runs them, with the widest registers it has, if its numbers begin with
+compiler vectorizes by itself. Any processor runs them, with the widest registers it has, if its numbers begin with
 their lowest byte.
 """
 

@@ -60,7 +60,7 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function of plain arrays when it is first called; options are numba's.
 
-    Division follows the processor, not Python: checks for zero would keep loops from being vectorised.
+    Division follows the processor, not Python: checks for zero would keep loops from being vectorized.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:

@@ -47,10 +47,10 @@ _ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 _LN2 = float(np.log(2.0))
 
 
-# With a check for division by 0 the loops would not vectorise.
+# With a check for division by 0 the loops would not vectorize.
 @njit(inline="always", fastmath={"contract"}, error_model="numpy")
 def _minus_log(v):  # type: ignore[no-untyped-def]
-    """-log(v) for normal v > 0, to 2 units in the last place; only arithmetic, so loops of it vectorise.
+    """-log(v) for normal v > 0, to 2 units in the last place; only arithmetic, so loops of it vectorize.
 
     v = m·2^k with m in [sqrt(1/2), sqrt(2)); log m = 2·artanh((m-1)/(m+1)) by its series to s^17.
     """

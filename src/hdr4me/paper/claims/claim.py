@@ -112,7 +112,7 @@ class Verdict(_Sentence):
 
     @property
     def support(self) -> str:
-        """How many of the readings that differ are in favour."""
+        """How many of the readings that differ are in favor."""
         return f"{self.distinct_for} of {self.distinct_all}" if self.distinct_all else "–"
 
 
@@ -143,15 +143,15 @@ def _verdict(claim: Claim, results: Results, reading: Reading) -> Verdict:
         found[each] = ask(claim.check, watched)
         groups[tuple(watched.found)] = found[each].holds
     own = found[reading]
-    favourable = [each.name for each in under if found[each].holds]
-    word, second = (READING if favourable else FAILS), ""
-    if len(favourable) == len(under):
+    favorable = [each.name for each in under if found[each].holds]
+    word, second = (READING if favorable else FAILS), ""
+    if len(favorable) == len(under):
         word = HOLDS
         if claim.beyond is not None:
             other = {each: ask(claim.beyond.check, each) for each in under}
             second = f"{claim.beyond.test}: {other[reading].evidence}. {other[reading].why}"
             word = HOLDS if all(item.holds for item in other.values()) else claim.beyond.word
-    support = (tuple(favourable), sum(groups.values()), len(groups)) if claim.input_kind else ((), 0, 0)
+    support = (tuple(favorable), sum(groups.values()), len(groups)) if claim.input_kind else ((), 0, 0)
     sentence = (claim.name, claim.where, claim.text, claim.test)
     return Verdict(*sentence, word, own.holds, *support, own.evidence, own.why, second)
 

@@ -1,7 +1,7 @@
 """Intervals of three kinds for the noisy dimensions: conservative ("conservative"), "average" and "credible".
 
 `average` is the robust empirical-Bayes interval of Armstrong, Kolesár and Plagborg-Møller (Econometrica 90, 2022). The
-centre c + w·(x − c) has bias b_j·w·s_j with b_j = (1/w − 1)(c − θ_j)/s_j, so the interval centre ± χ·w·s_j misses
+center c + w·(x − c) has bias b_j·w·s_j with b_j = (1/w − 1)(c − θ_j)/s_j, so the interval center ± χ·w·s_j misses
 dimension j with probability r(b_j²) = P(|N(b_j, 1)| > χ): on average at most the concave envelope of r at mean b_j².
 w is chosen for the least length; w = 1 is the interval before re-calibration.
 """
@@ -57,7 +57,7 @@ def average_interval(
     """The robust empirical-Bayes interval, extended to the estimate and cut to the domain.
 
     Levels of noise are treated apart, so that the average coverage holds within each, whether or not the means go with
-    their standard errors. Levels, centres and shares come from the `steady` standard errors, lengths from s. Where
+    their standard errors. Levels, centers and shares come from the `steady` standard errors, lengths from s. Where
     extending makes an interval longer than x ± z·s, the latter replaces it: such a mean is far from the others. The
     conservative intervals are returned if they are shorter on average.
     """
@@ -65,16 +65,16 @@ def average_interval(
     lower, upper = np.empty_like(x), np.empty_like(x)
     for part in noise_levels(steady):
         y, e = x[part], steady[part]
-        centre = float(np.clip(np.average(y, weights=1 / e**2), low, high))
-        signal = float(np.mean(((y - centre) / e) ** 2)) - 1 + 1 / y.size
+        center = float(np.clip(np.average(y, weights=1 / e**2), low, high))
+        signal = float(np.mean(((y - center) / e) ** 2)) - 1 + 1 / y.size
         # Standard errors are added to the estimated second moment, so that its own error does not cost coverage.
         caution = 0.7 * (1 + 10 / y.size)
         signal = max(signal, 0.0) + caution * float(np.sqrt((2 + 4 * max(signal, 0.0)) / y.size))
-        farthest = max(high - centre, centre - low)
+        farthest = max(high - center, center - low)
         w, half = shortest(level, min(signal, float(np.mean((farthest / e) ** 2))))
         if y.size < _FEWEST:
             w, half = 1.0, float(critical_values(level)[0])
-        middle = centre + w * (y - centre)
+        middle = center + w * (y - center)
         lower[part], upper[part] = middle - half * s[part], middle + half * s[part]
     lower, upper = containing(estimate, lower, upper)
     far = upper - lower > 2 * reach

@@ -115,7 +115,7 @@ class Cells:
         return mean, np.where(lost, x**2 + s**2, square)
 
     def _inside(self, x: Floats, z: Floats) -> Floats:
-        """Φ(b) − Φ(a) between neighbouring z, taken in the left tail where it keeps its digits."""
+        """Φ(b) − Φ(a) between neighboring z, taken in the left tail where it keeps its digits."""
         flip = np.where(x < 0.5 * (self.low + self.high), -1.0, 1.0)[:, None]
         return np.abs(np.diff(ndtr(flip * z), axis=1))
 

@@ -3,8 +3,8 @@
 Five models of where the means come from, weighted by how well each predicts the data:
 
 - *null*: every mean is the null value (0);
-- *centred*: θ_j = null with probability w, otherwise N(null, t²) truncated to the domain; w and t unknown;
-- *free*: the same around an unknown centre;
+- *centered*: θ_j = null with probability w, otherwise N(null, t²) truncated to the domain; w and t unknown;
+- *free*: the same around an unknown center;
 - *smooth* and *sharp*: any distribution on the domain, by maximum likelihood.
 
 The first three are integrated over their unknowns; the shapes are charged for theirs (`_shapes`). Two sets of prior
@@ -24,8 +24,8 @@ from scipy.special import logsumexp, ndtr
 from hdr4me.recalibration.auto.posterior import Cells, Posterior, Prior, Sample, compress, distinct_pairs
 from hdr4me.recalibration.inputs import Floats
 
-_ESTIMATE_ODDS = {"null": 0.944, "centred": 0.05, "free": 0.003, "smooth": 0.0015, "sharp": 0.0015}
-_SPREAD_ODDS = {"null": 0.0, "centred": 0.4, "free": 0.4, "smooth": 0.2, "sharp": 0.002}
+_ESTIMATE_ODDS = {"null": 0.944, "centered": 0.05, "free": 0.003, "smooth": 0.0015, "sharp": 0.0015}
+_SPREAD_ODDS = {"null": 0.0, "centered": 0.4, "free": 0.4, "smooth": 0.2, "sharp": 0.002}
 
 # Spike and slab: the grid of hyper-parameters zooms to the points within this log likelihood of the best.
 _ZOOMS = 6
@@ -61,8 +61,8 @@ def fit_posterior(
         null_evidence = float(sample.weight @ np.log(likelihood[:, 0]))
     families = {
         "null": Family(null_evidence, Prior(only_null, np.zeros(1))),
-        "centred": spike_and_slab(cells, sample, likelihood, centred=True),
-        "free": spike_and_slab(cells, sample, likelihood, centred=False),
+        "centered": spike_and_slab(cells, sample, likelihood, centered=True),
+        "free": spike_and_slab(cells, sample, likelihood, centered=False),
     }
     families |= _shapes(cells, sample, likelihood, families["free"].prior)
     estimate, probabilities, evidence = _average(families, odds or _ESTIMATE_ODDS)
@@ -70,39 +70,39 @@ def fit_posterior(
     return Posterior(cells, distinct, inverse, estimate, spread, probabilities, evidence)
 
 
-def _slabs(cells: Cells, centre: Floats, width: Floats) -> Floats:
+def _slabs(cells: Cells, center: Floats, width: Floats) -> Floats:
     """Cell masses of N(c, t²) truncated to the domain; (len(c)·len(t), K)."""
-    c, t = (a.ravel()[:, None] for a in np.meshgrid(centre, width, indexing="ij"))
+    c, t = (a.ravel()[:, None] for a in np.meshgrid(center, width, indexing="ij"))
     z = (cells.edges - c) / t
     mass = np.abs(np.diff(ndtr(np.where(c > 0.5 * (cells.low + cells.high), z, -z)), axis=1))
     return np.asarray(mass / mass.sum(axis=1, keepdims=True))
 
 
-def spike_and_slab(cells: Cells, sample: Sample, likelihood: Floats, *, centred: bool) -> Family:
-    """Integrate over the centre (unless `centred` on the null), the width t and the weight w of the spike.
+def spike_and_slab(cells: Cells, sample: Sample, likelihood: Floats, *, centered: bool) -> Family:
+    """Integrate over the center (unless `centered` on the null), the width t and the weight w of the spike.
 
-    Uniform priors: the centre on the domain, u = t/(t + scale) and w on [0, 1]. The grid shrinks to the part that holds
+    Uniform priors: the center on the domain, u = t/(t + scale) and w on [0, 1]. The grid shrinks to the part that holds
     the posterior.
     """
     scale = _WIDTH_SCALE * (cells.high - cells.low)
     box = start = np.array([[cells.low, cells.high], [0.0, 1.0], [0.0, 1.0]])
-    points = (1 if centred else _POINTS_CENTRE, _POINTS_WIDTH, _POINTS_SPIKE)
+    points = (1 if centered else _POINTS_CENTRE, _POINTS_WIDTH, _POINTS_SPIKE)
     atom, rest = likelihood[:, :1], likelihood[:, 1:]
     for zoom in range(1, _ZOOMS + 1):
-        centre, u, w = (
+        center, u, w = (
             low + (high - low) * (np.arange(n) + 0.5) / n for (low, high), n in zip(box, points, strict=True)
         )
-        centre = np.array([cells.null]) if centred else centre
-        slabs = _slabs(cells, centre, np.maximum(scale * u / (1 - u), 0.25 * cells.width))
+        center = np.array([cells.null]) if centered else center
+        slabs = _slabs(cells, center, np.maximum(scale * u / (1 - u), 0.25 * cells.width))
         slab_likelihood = rest @ slabs.T
         mixed = w[:, None, None] * atom + (1 - w)[:, None, None] * slab_likelihood
         with np.errstate(divide="ignore"):
-            log_likelihood = (sample.weight @ np.log(mixed)).reshape(w.size, centre.size, u.size)
+            log_likelihood = (sample.weight @ np.log(mixed)).reshape(w.size, center.size, u.size)
         top = float(log_likelihood.max())
         keep = log_likelihood > top + _NEGLIGIBLE
         steps = (box[:, 1] - box[:, 0]) / points
         new = box.copy()
-        for axis, where, values in ((0, 1, centre), (1, 2, u), (2, 0, w)):
+        for axis, where, values in ((0, 1, center), (1, 2, u), (2, 0, w)):
             if points[axis] == 1:
                 continue
             held = values[keep.any(axis=tuple({0, 1, 2} - {where}))]

@@ -73,7 +73,7 @@ def probes(s: Floats, *, dependent: bool = False, rank: NDArray[np.int64] | None
 
 
 def _signs(number: int, rank: NDArray[np.int64]) -> Floats:
-    """Rows of signs, z zᵀ of which has the mean 1 on its diagonal, 0 between neighbours, and the sum d, or nearly so.
+    """Rows of signs, z zᵀ of which has the mean 1 on its diagonal, 0 between neighbors, and the sum d, or nearly so.
 
     Each of `number` classes of dimensions has a column of a Hadamard matrix, with random signs inside the class.
     """

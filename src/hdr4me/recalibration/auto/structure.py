@@ -1,6 +1,6 @@
 """Means with a declared structure: points of a curve, or members of groups; averaged over scales of both.
 
-The model is x = μ + Φβ + residual + noise with β_k ~ N(0, τ²S_k), residual ~ N(0, ν²) and μ ~ N(centre, m²). For a
+The model is x = μ + Φβ + residual + noise with β_k ~ N(0, τ²S_k), residual ~ N(0, ν²) and μ ~ N(center, m²). For a
 curve, Φ are cosines of the position and S the spectrum of a kernel with length ℓ, squared-exponential or Matérn 5/2 (a
 Gaussian process on a padded interval, Solin and Särkkä 2020), or waves on a ring, for hours of a day. For groups, Φ are
 the indicators and S = 1 (random effects). τ, ν and ℓ run through small grids; each member is weighted by its evidence.
@@ -30,7 +30,7 @@ _RESIDUALS = (0.0, 0.05, 0.2)
 # Prior odds of the residuals: noise hides a small one, so that the evidence alone would leave each a share.
 _RESIDUAL_ODDS = (9.0, 3.0, 1.0)
 _OFFSET = 0.6
-# In units of the curve's range of positions; below the distance of neighbours a curve is the same as a residual.
+# In units of the curve's range of positions; below the distance of neighbors a curve is the same as a residual.
 _LENGTHS = np.array([0.008, 0.016, 0.03, 0.045, 0.065, 0.09, 0.12, 0.17, 0.25, 0.4, 0.8])
 _PADDING = 0.05
 _MOST_COSINES, _MANY_POINTS, _FEWER_COSINES = 96, 5000, 48
@@ -122,7 +122,7 @@ class Block:
     """Dimensions that a structure holds together: `index` in the whole, Φ as waves or as group numbers."""
 
     index: NDArray[np.int64]
-    centre: float
+    center: float
     half: float
     cosines: Floats | None
     group: NDArray[np.int64]
@@ -130,7 +130,7 @@ class Block:
 
     def fit(self, x: Floats) -> Fit:
         """The average over all members for observations x of the block's own dimensions."""
-        y = (x - self.centre) / self.half
+        y = (x - self.center) / self.half
         odds = np.log(np.array(_RESIDUAL_ODDS) / sum(_RESIDUAL_ODDS))
         found = [self._members(r, y, odd) for r, odd in zip(self.residuals, odds.tolist(), strict=True)]
         number = sum(evidence.size for evidence, _, _ in found[0])
@@ -156,14 +156,14 @@ class Block:
             mean += curve + r.kept * (share * y - curve)
             variance += (1 - r.kept) ** 2 * (within[self.group] if self.cosines is None else within[0])
             variance += share * r.own
-        return Fit(self.centre + self.half * mean, self.half**2 * variance, total - float(np.log(number)))
+        return Fit(self.center + self.half * mean, self.half**2 * variance, total - float(np.log(number)))
 
     def plain_log_evidence(self, x: Floats) -> float:
         """The log evidence, comparable with that of `fit`, of no structure at all: x = μ + residual + noise.
 
         Few points that only differ look like a curve beside a model that expects most means to be 0; not beside this.
         """
-        y = (x - self.centre) / self.half
+        y = (x - self.center) / self.half
         noise = 1 / self.residuals[0].precision
         found = []
         for ν in (0.0, *_AMPLITUDES.tolist()):

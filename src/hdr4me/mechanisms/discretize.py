@@ -103,19 +103,19 @@ def _binned(mechanism: AdditiveNoise) -> Table:
 
 
 def _bins(mechanism: AdditiveNoise) -> tuple[int, int, float]:
-    """(cells, levels, bin width): levels are bins' centres, about a tenth of the standard deviation apart."""
+    """(cells, levels, bin width): levels are bins' centers, about a tenth of the standard deviation apart."""
     most = _most_cells(mechanism.epsilon)
     if most < 8:
         return 2, 2, 2.0
     reach = 1.0 + _quantile(lambda z: float(mechanism.noise_tail(np.array(z))), 0.0, steps=41)
     width = 2 * reach / most
-    if width >= 2.0:  # the levels ±1 cannot be centres: any even number of bins will do
+    if width >= 2.0:  # the levels ±1 cannot be centers: any even number of bins will do
         return most - most % 2, 2, width
     spacing = 0.1 * math.sqrt(mechanism.noise_variance)
     bins_apart = max(1, int(spacing / width))
     gaps = min(math.ceil(2 / (bins_apart * width)), (most - 1) // bins_apart)
     width = 2 / (gaps * bins_apart)
-    # centres at whole or half multiples of the width, so that ±1 are among them
+    # centers at whole or half multiples of the width, so that ±1 are among them
     n_cells = most - (most % 2 if (gaps * bins_apart) % 2 else 1 - most % 2)
     return n_cells, gaps + 1, width
 
@@ -139,9 +139,9 @@ def _bin_means(mechanism: AdditiveNoise, edges: Floats, width: float) -> Floats:
     home = np.clip(np.searchsorted(edges, middles) - 1, 0, edges.size - 2)
     count = np.bincount(home, weights=mass, minlength=edges.size - 1)
     total = np.bincount(home, weights=mass * middles, minlength=edges.size - 1)
-    centres = np.concatenate([[-reach], edges[1:-1], [reach]])
-    centres = (centres[:-1] + centres[1:]) / 2
-    return np.where(count > 1e-12, total / np.maximum(count, 1e-300), centres)
+    centers = np.concatenate([[-reach], edges[1:-1], [reach]])
+    centers = (centers[:-1] + centers[1:]) / 2
+    return np.where(count > 1e-12, total / np.maximum(count, 1e-300), centers)
 
 
 # -- any law --------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The linear program behind `optimal`, and the bound that its dual proves.
 
-It minimises v, the largest variance (or the mean variance, for t uniform on [-1, 1]), over the ε-LDP channels
+It minimizes v, the largest variance (or the mean variance, for t uniform on [-1, 1]), over the ε-LDP channels
 P(y|t) = l(y) + (e^ε − 1)·h(y|t), 0 ≤ h ≤ l, with l symmetric and h(y|t) = h(−y|−t), under
 
     Σ_y h(y|t) = w,  Σ_y l(y) + (e^ε − 1)·w = 1,  (e^ε − 1)·Σ_y y·h(y|t) = t,  Σ_y y²·P(y|t) − t² ≤ v.
@@ -48,7 +48,7 @@ class Measure(NamedTuple):
     mass: Floats
 
 
-def minimise(epsilon: float, cost: Floats, **constraints: Any) -> Any:
+def minimize(epsilon: float, cost: Floats, **constraints: Any) -> Any:
     """The solution of a linear program by SciPy, whose stubs know no sparse matrices."""
     tolerances = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
     solver: Any = linprog
@@ -67,10 +67,10 @@ def solve(
 ) -> tuple[Measure, Dual]:
     """The optimum for non-negative `levels` (first 0) and positive `outputs`, both mirrored, in units of C.
 
-    Without `prior` the largest variance over the levels is minimised, with it the second moment averaged with these
+    Without `prior` the largest variance over the levels is minimized, with it the second moment averaged with these
     weights (of t and −t together). For inputs uniform on [-1, 1] each level stands for the group of inputs around it:
-    the average of a mechanism over a group is ε-LDP with the group's centre as its mean, so that the program over the
-    centres bounds every mechanism. t = 1 has weight zero, since it must only be reached.
+    the average of a mechanism over a group is ε-LDP with the group's center as its mean, so that the program over the
+    centers bounds every mechanism. t = 1 has weight zero, since it must only be reached.
     `allowed[i, y]` (columns: mirrored outputs with 0 in the middle) says where h may be positive.
     """
     n_half, n_side = levels.size, outputs.size
@@ -103,7 +103,7 @@ def solve(
     else:
         cost = np.concatenate([prior @ second[0], prior @ second[1], [0.0, 0.0]])
         blocks, limit = [caps], np.zeros(n_heavy)
-    found = minimise(
+    found = minimize(
         epsilon,
         cost,
         A_ub=sparse.block_array(blocks, format="csr"),
@@ -123,7 +123,7 @@ def solve(
 
 
 def unfolded(half: Floats, sign: float) -> Floats:
-    """Multipliers of the folded programme, shared equally between t and −t; the one at 0 stays whole."""
+    """Multipliers of the folded program, shared equally between t and −t; the one at 0 stays whole."""
     return np.concatenate([sign * half[:0:-1] / 2, half[:1], half[1:] / 2])
 
 
