@@ -37,7 +37,7 @@ from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
 from hdr4me.io import write_reports
 from hdr4me.io.blocks import to_wire
 from hdr4me.io.columns import DataQuality, OnQuality, data_quality, from_batch
-from hdr4me.io.origin import STANDARD_INPUT, RecordFiles, is_remote
+from hdr4me.io.source import STANDARD_INPUT, RecordFiles, is_remote
 from hdr4me.io.reading import (
     Part,
     as_files,

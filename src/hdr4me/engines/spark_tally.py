@@ -34,7 +34,7 @@ from hdr4me.io.arrow import binary_format, reasons_of, rows_as_blocks, valid_bit
 from hdr4me.io.blocks import MOST_REJECTED, Block, from_wire
 from hdr4me.io.files import block_rows_of, read_blocks
 from hdr4me.io.lines import shown, understand
-from hdr4me.io.origin import RecordFiles
+from hdr4me.io.source import RecordFiles
 from hdr4me.io.parquet import read_parquet
 from hdr4me.io.report import QUARANTINE_BYTES, left_out_lines, pack
 from hdr4me.survey import Survey

@@ -16,7 +16,7 @@ from hdr4me.atomic import replacing
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.arrow import binary_format
 from hdr4me.io.blocks import Block
-from hdr4me.io.origin import files_in
+from hdr4me.io.source import files_in
 from hdr4me.io.report import OnRejected, refuse
 from hdr4me.survey import Survey
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from hdr4me.errors import InvalidInput
-from hdr4me.io.origin import RecordFiles
+from hdr4me.io.source import RecordFiles
 from hdr4me.io.reading import column_types, file_kind
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema
 from hdr4me.survey.columns import is_text

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.arrow import BROKEN, binary_format, whole
-from hdr4me.io.origin import STANDARD_INPUT, RecordFiles, open_text
+from hdr4me.io.source import STANDARD_INPUT, RecordFiles, open_text
 from hdr4me.io.text import is_lines, open_delimited, read_delimited, read_lines, read_objects, table_of
 from hdr4me.survey import Schema, Survey
 from hdr4me.survey.columns import is_text

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pv
 
 from hdr4me.errors import FormatError
-from hdr4me.io.origin import BLOCK, STANDARD_INPUT, Text, open_text, wrong_encoding
+from hdr4me.io.source import BLOCK, STANDARD_INPUT, Text, open_text, wrong_encoding
 from hdr4me.survey import Categorical, Dimension, Numeric, Selection, Vector
 from hdr4me.survey.categorical import SEPARATOR
 from hdr4me.survey.values import as_number
