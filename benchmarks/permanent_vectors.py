@@ -39,7 +39,7 @@ def surveys() -> list[Survey]:
         [
             Numeric("age", 0, 120, default=40),
             Numeric("debt", -1000, 0),
-            Categorical("color", ["red", "green", "blue", "grey"], default="grey"),
+            Categorical("colour", ["red", "green", "blue", "grey"], default="grey"),
             Categorical("pet", ["none", "cat", "dog"]),
             Categorical("town", ["a", "b", "c", "d", "e", "f"]),
         ]
@@ -52,7 +52,7 @@ def record(rng: random.Random) -> dict[str, Any]:
     found: dict[str, Any] = {
         "age": rng.choice([rng.randrange(121), rng.uniform(0, 120), rng.randrange(121) / 4, -5, 500]),
         "debt": rng.choice([-rng.randrange(1001), rng.uniform(-1000, 0)]),
-        "color": rng.choice(["red", "green", "blue", "grey", "mauve"]),
+        "colour": rng.choice(["red", "green", "blue", "grey", "mauve"]),
         "pet": rng.choice(["none", "cat", "dog"]),
         "town": rng.choice("abcdef"),
     }
