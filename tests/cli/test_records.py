@@ -33,7 +33,7 @@ def survey(tmp_path: Path) -> Path:
 # -- perturb ---------------------------------------------------------------------------------------------------
 
 
-def test_the_account_is_told(run, people: Path, survey: Path, tmp_path: Path) -> None:
+def test_the_data_quality_report_of_vectors(run, people: Path, survey: Path, tmp_path: Path) -> None:
     out = run("perturb", survey, people, "-o", tmp_path / "r.parquet", "--json")
     assert out.json["data_quality"][1] == {
         "column": "p2", "read": 40, "missing": 20, "unknown": 0, "low": 0, "high": 0
@@ -75,7 +75,7 @@ def test_forms_on_the_command_line(
     out = ("-o", tmp_path / "r.parquet", "--json")
     assert run("perturb", survey, tmp_path / "a.csv.gz", *out).json["reports"] == 10
     told = plain("perturb", survey, tmp_path / "b.csv", *out)
-    assert "b.csv, row 11: not text in UTF-8" in told
+    assert "b.csv, row 11: not valid UTF-8 text" in told
     assert "--encoding" in told
     both = run("perturb", survey, tmp_path / "a.csv.gz", tmp_path / "b.csv", "--encoding", "latin-1", *out)
     assert both.json["reports"] == 21
