@@ -153,7 +153,7 @@ def test_patterns_defaults_and_spaces(run, plain, people: Path, tmp_path: Path) 
     )
     assert "must be a number" in plain("survey", people, "--range", "p1=0:1", "--default", "p1=x")
     assert "--default go with" in plain("survey", out, "--default", "p1=0")
-    assert "holds truth values" in plain("survey", people, "--categories", "late=no,yes")
+    assert "holds Booleans" in plain("survey", people, "--categories", "late=no,yes")
 
 
 def test_what_missing_becomes_is_told(run, people: Path, tmp_path: Path) -> None:
