@@ -223,7 +223,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     survey = small(2)
     with pytest.raises(InvalidInput, match=r"permanent answers .* not for vectors"):
         MemoizedClient(survey, hd.Ledger(tmp_path / "ledger.json"))
-    with pytest.raises(InvalidInput, match="memoized_epsilon is for numbers and categories"):
+    with pytest.raises(InvalidInput, match="memoized_epsilon supports numbers and categories only"):
         hd.Survey(survey.schema, epsilon=1.0, memoized_epsilon=4.0)
     with pytest.raises(InvalidInput, match="numbers only; 'v' is a vector"):
         hd.Survey(hd.Schema([*survey.schema, hd.Numeric("x", 0, 1)]), epsilon=1.0, pairs=[("v", "x")])
