@@ -41,7 +41,7 @@ def test_from_a_file_to_an_estimate(run: Run, tmp_path: Path) -> None:
         category_file._known.clear()
         outcome = run(*arguments)
         assert outcome.code == 2
-        assert "holds another list" in outcome.err
+        assert "Use the file with which" in outcome.err
 
 
 def test_a_selection_is_planned(run: Run, tmp_path: Path) -> None:

@@ -237,18 +237,16 @@ def _by_column(option: str, items: Sequence[str] | None, form: str) -> dict[str,
 
 
 def _say_missing(schema: Schema, declared: set[str]) -> None:
-    """What a missing value becomes, where nobody said."""
-    from hdr4me.survey import Categorical, Numeric
-
-    silent = [
-        f"{x.name!r} will count as " + (f"{x.default:g}" if isinstance(x, Numeric) else repr(x.default))
-        for x in schema
-        if isinstance(x, Numeric | Categorical) and not x.optional and x.name not in declared
+    """Which dimensions refuse missing values."""
+    strict = [
+        repr(x.name) for x in schema if not x.replaces and x.columns == (x.name,) and x.name not in declared
     ]
-    if silent:
-        more, shown = len(silent) - _SHOWN, silent[:_SHOWN]
-        shown += [f"likewise for {counted(more, 'more dimension')}"] if more > 0 else []
-        print_note(f"note: a missing value of {', '.join(shown)}: declare a default, or optional")
+    if strict:
+        more, shown = len(strict) - _SHOWN, strict[:_SHOWN]
+        shown += [counted(more, "more dimension")] if more > 0 else []
+        print_note(
+            f"note: missing values of {', '.join(shown)} are refused: declare a default or optional to allow them"
+        )
 
 
 def _row(made: Survey, channel: Channel) -> dict[str, object]:

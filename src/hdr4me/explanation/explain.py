@@ -108,8 +108,9 @@ def _described(dimension: Dimension) -> tuple[str, Any]:
     """What a dimension's value may be, in words, and a made-up value; None where it has none of its own."""
     match dimension:
         case Numeric(low=low, high=high):
-            missing = "nothing" if dimension.optional else f"{dimension.default:g} if there is none"
-            return f"a number from {low:g} to {high:g}, or {missing}", float(f"{low + (high - low) / 3:.3g}")
+            default = "" if dimension.default is None else f", or {dimension.default:g} if there is none"
+            missing = ", or nothing" if dimension.optional else default
+            return f"a number from {low:g} to {high:g}{missing}", float(f"{low + (high - low) / 3:.3g}")
         case Selection(categories=categories, at_most=most):
             own = categories[: len(categories) - dimension.optional]
             missing = ", or missing" if dimension.optional else ""

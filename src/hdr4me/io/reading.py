@@ -111,7 +111,7 @@ def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
         if is_lines(text):
             yield from read_lines(text, [schema[name] for name in schema.columns])
         else:
-            filled = [x.name for x in schema if "" in x.categories]
+            filled = [x.name for x in schema if x.accepts_blank]
             yield from read_delimited(text, schema.columns, part.delimiter, filled=filled)
 
 
