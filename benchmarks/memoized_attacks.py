@@ -146,7 +146,9 @@ def likely(attack: str, histories: Sequence[Sequence[Value]], rows: int, devices
     ]
 
     def guess(reports: Sequence[Report]) -> int | None:
-        a, b = (math.prod((p[y] for p, y in zip(law, reports, strict=False)), start=Fraction(1)) for law in laws)
+        a, b = (
+            math.prod((p[y] for p, y in zip(law, reports, strict=False)), start=Fraction(1)) for law in laws
+        )
         return None if a == b else int(b > a)
 
     return play(attack, survey, histories, rows, guess, bound_of(rows), devices, rule)

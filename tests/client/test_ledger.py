@@ -337,7 +337,7 @@ def test_a_missing_or_foreign_counter_is_detected(small: Survey, path: Path) -> 
     ledger.spend(small)
     kept = counter.read_bytes()
     counter.unlink()
-    with pytest.raises(FormatError, match="the counter .* is missing"):
+    with pytest.raises(FormatError, match=r"the counter .* is missing"):
         ledger.spend(small)
     counter.write_text(f"hdr4me-ledger-counter {'0' * 32} 1\n")
     with pytest.raises(FormatError, match="two ledgers"):

@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.json"
 
 
-# -- test vectors, and an independent implementation of the documentation -----------------------------------------------------------------------
+# -- test vectors, and an independent implementation of the documentation --------------------------------------------
 
 
 def reference_stream(secret: bytes, series: bytes, use: int, a: int, b: int, size: int) -> bytes:
@@ -75,9 +75,7 @@ def reference_below(data: bytes) -> Callable[[int], int]:
 
 def test_draws() -> None:
     for secret, series, bounds, expected in VECTORS["draws"]:
-        below = reference_below(
-            reference_stream(bytes.fromhex(secret), bytes.fromhex(series), 2, 0, 0, 640)
-        )
+        below = reference_below(reference_stream(bytes.fromhex(secret), bytes.fromhex(series), 2, 0, 0, 640))
         assert [below(n) for n in bounds] == expected
         stream = Stream(bytes.fromhex(secret), series, Use.ANSWER)
         assert [stream.below(n) for n in bounds] == expected
@@ -142,7 +140,7 @@ def test_the_series_of_the_vectors_are_the_surveys_own() -> None:
     assert [Survey.from_json(json.dumps(d)).series for d in VECTORS["surveys"]] == VECTORS["series"]
 
 
-# -- what is memoized, and its cost ------------------------------------------------------------------------------------
+# -- what is memoized, and its cost ----------------------------------------------------------------------------------
 
 
 def test_an_unchanged_record_gives_the_identical_report_at_no_cost(mixed: Survey, path: Path) -> None:
@@ -233,7 +231,9 @@ def test_the_order_of_payment_is_kept(path: Path) -> None:
     assert Ledger(path).book().text().encode() == before
 
 
-def test_the_first_report_is_charged_in_full_or_refused_whatever_the_record(all_sent: Survey, path: Path) -> None:
+def test_the_first_report_is_charged_in_full_or_refused_whatever_the_record(
+    all_sent: Survey, path: Path
+) -> None:
     client = MemoizedClient(all_sent, Ledger(path, limit=11.9))
     for record in ({}, {"age": 3}, {"color": "red"}):
         with pytest.raises(BudgetExceeded):
@@ -289,7 +289,7 @@ def test_bad_input(mixed: Survey, path: Path) -> None:
         MemoizedClient(mixed, Ledger(path)).report([])  # type: ignore[arg-type]
 
 
-# -- the distribution over secrets --------------------------------------------------------------------------------------------
+# -- the distribution over secrets -----------------------------------------------------------------------------------
 
 
 def test_over_secrets_the_answers_follow_the_channels(all_sent: Survey) -> None:

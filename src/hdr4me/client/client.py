@@ -42,7 +42,9 @@ class Client:
         self.survey = survey
         self.ledger = ledger
         self._draws = SystemDraws()
-        unusable = dict.fromkeys((column for dimension in survey.schema for column in dimension.columns), _UNUSABLE)
+        unusable = dict.fromkeys(
+            (column for dimension in survey.schema for column in dimension.columns), _UNUSABLE
+        )
         for question in survey.questions:
             # Fills the caches that a dimension needs for unusable values, so that no value takes longer than another.
             input_of(survey, question, unusable, lambda j: 0)

@@ -22,9 +22,7 @@ from hdr4me.survey import Survey
 
 DEFAULT_LIMIT = 16.0  # the default limit of the sum of ε over all series
 _DAYS = {"day": 1, "week": 7, "month": 30, "quarter": 91, "year": 365, "d": 1, "w": 7, "m": 30, "y": 365}
-_PERIODS = (
-    "an integer number of days from 1 to 36500, or text such as day, week, month, quarter, year, 30d, 2w, 6m, 1y"
-)
+_PERIODS = "an integer number of days from 1 to 36500, or text such as day, week, month, quarter, year, 30d, 2w, 6m, 1y"
 T = TypeVar("T")
 Choose = Callable[[bytes, Sequence[str], int], tuple[T, Sequence[str]]]
 

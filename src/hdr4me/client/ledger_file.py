@@ -172,7 +172,9 @@ def _parse(data: bytes) -> Book:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT}")
     if document.get("version") != VERSION:
-        raise ValueError(f"its version is {document.get('version')!r:.20}, and this program supports version {VERSION}")
+        raise ValueError(
+            f"its version is {document.get('version')!r:.20}, and this program supports version {VERSION}"
+        )
     book = Book(
         identity=_matched(_MARK, document["identity"]),
         counter=document["counter"],

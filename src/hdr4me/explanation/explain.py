@@ -182,8 +182,8 @@ def _learned(survey: Survey) -> list[Block]:
         "The table bounds how certain an observer of your report can become about any statement about you. The bound "
         "holds for every observer, including the collector, whatever they know already and whatever computer they use.",
         Table(["guess about you before", "after seeing your report"], rows),
-        "In the sum of many people's reports the noise averages out. The survey estimates means and shares of the whole "
-        "group.",
+        "In the sum of many people's reports the noise averages out. The survey estimates means and shares of all "
+        "participants.",
     )
 
 
@@ -251,7 +251,7 @@ def _losses(survey: Survey) -> list[Block]:
         "a factor of at most e^ε. Each channel's probabilities are integers divided by 2^32, so their largest ratio is "
         "an exact fraction. The proof compares it with a rational lower bound of e^ε, without rounding.",
         Table(["design", "channel", "questions", "largest ratio", "ε proven", "ε declared"], rows),
-        f"A complete report has a ratio of at most {float(loss):.12g}, so ε ≤ {log_upper(loss):.9g}; the survey declares "
+        f"A complete report has a ratio of at most {float(loss):.12g}, so ε ≤ {log_upper(loss):.9g}; declared: "
         f"{survey.epsilon:g}. The choice of questions does not depend on the record. The device uses the operating "
         "system's randomness. The number of random draws, the size of a report and the control flow do not depend on "
         "the values.",
@@ -260,7 +260,11 @@ def _losses(survey: Survey) -> list[Block]:
 
 def _roles(survey: Survey) -> list[Block]:
     rows = [
-        ["the device", "true values, the ledger (spent budget, no values), the secret", "none of these leave the device"],
+        [
+            "the device",
+            "true values, the ledger (spent budget, no values), the secret",
+            "none of these leave the device",
+        ],
         ["the network", "address, time and size of a message; the report if it is not encrypted", "use TLS"],
         ["the collector", "randomized reports with random identifiers", "no true values"],
         [
@@ -278,7 +282,7 @@ def _retention(survey: Survey) -> list[Block]:
         "Annex: retention",
         "The collector of this project (`hdr4me serve`) stores the report, its random identifier and the hour. It "
         "does not store addresses, user agents, exact times or the order of arrival. It keeps individual reports while "
-        "a round is open and for a grace period (7 days by default), so that a report can be deleted by its identifier. "
+        "a round is open and for a grace period (7 days by default), so that they can be deleted by identifier. "
         "Then only the tally remains. The operator of another collector must declare its own retention.",
         "In many jurisdictions a randomized report is still personal data, because whoever receives it together with a "
         "network address can link it to a person. The bound above holds in that case too.",
