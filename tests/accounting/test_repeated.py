@@ -240,9 +240,9 @@ def every_history(
 def until_spent(history: Shown, budget: int, period: int = 99) -> tuple[tuple[Any, ...], int]:
     """The pattern of equality while budget is left, and the rows paid for.
 
-    The neighboring relation of docs/over-time.md, implemented independently of the client: for each report and each question in
-    order, which of the question's earlier values comes again, until `budget` values were new. A value that comes while
-    the budget is spent is ignored.
+    The neighboring relation of docs/over-time.md, implemented independently of the client: for each report and each
+    question in order, which of the question's earlier values comes again, until `budget` values were new. A value that
+    comes while the budget is spent is ignored.
     """
     known: list[list[int]] = [[] for _ in history]
     steps: list[int | None] = []
@@ -280,8 +280,9 @@ def joint_ratio(
 ) -> Fraction:
     """The largest ratio of the joint distributions of all answers.
 
-    Different rows have independent answers and a repeated row repeats its answer, so for equal patterns the distributions are
-    products and the largest ratio is the product of the rows' largest ratios. Different patterns have no bound.
+    Different rows have independent answers and a repeated row repeats its answer, so for equal patterns the
+    distributions are products and the largest ratio is the product of the rows' largest ratios. Different patterns have
+    no bound.
     """
     total = Fraction(1)
     for one, other, ratio in zip(first, second, ratios, strict=True):
@@ -303,8 +304,8 @@ def rows_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_histories_alike_until_the_budget_is_spent(kind: str, m: int, reports: int) -> None:
     """All pairs of histories: equal patterns up to the moment at which the budget is spent, arbitrary afterwards.
 
-    Their joint distributions are within loss^K for K rows paid for. With a budget of one report there is no condition: any two
-    histories whatever are within the loss of that report.
+    Their joint distributions are within loss^K for K rows paid for. With a budget of one report there is no condition:
+    any two histories are within the loss of that report.
     """
     survey, records = survey_of(kind, m)
     assert [len(q.dimensions) for q in survey.questions] == [len(records[0][0])] * m

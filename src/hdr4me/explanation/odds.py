@@ -9,7 +9,7 @@ from hdr4me.survey import Survey
 
 
 def whole_loss(survey: Survey) -> Fraction:
-    """Return the largest factor by which one report changes the odds of two records: the m largest losses multiplied."""
+    """Return the largest factor by which a report changes the odds of two records: the m largest losses multiplied."""
     losses = sorted((question.channel.loss for question in survey.questions), reverse=True)
     return prod(losses[: survey.sampled], start=Fraction(1))
 
