@@ -23,10 +23,10 @@ from hdr4me.io.report import fault
 from hdr4me.survey import Numeric, Question, Schema, Survey
 
 RECORDS: list[dict[str, Any]] = [
-    {"age": 31, "debt": -10, "color": "red", "pet": "dog"},
+    {"age": 31, "debt": -10, "colour": "red", "pet": "dog"},
     {},
-    {"age": math.nan, "debt": None, "color": 7, "pet": "lion"},
-    {"age": 10**400, "debt": "x", "color": [], "pet": {}, "more": object()},
+    {"age": math.nan, "debt": None, "colour": 7, "pet": "lion"},
+    {"age": 10**400, "debt": "x", "colour": [], "pet": {}, "more": object()},
 ]
 
 
@@ -161,7 +161,7 @@ def test_codes_follow_the_table(all_sent: Survey) -> None:
 
     The randomness is the system's and cannot be seeded: once in about 17 million runs this fails by chance.
     """
-    record = {"age": 120 * 0.6, "debt": -250, "color": "green", "pet": "dog"}
+    record = {"age": 120 * 0.6, "debt": -250, "colour": "green", "pet": "dog"}
     rows = [2.4, 0.75, 1.0, 0.0, 0.0, 1.0]  # position on each table's rows; entries none, cat, dog
     client = Client(all_sent)
     reports = [client.report(record).answers for _ in range(4000)]

@@ -145,7 +145,7 @@ def test_the_series_of_the_vectors_are_the_surveys_own() -> None:
 
 def test_an_unchanged_record_gives_the_identical_report_at_no_cost(mixed: Survey, path: Path) -> None:
     client = MemoizedClient(mixed, Ledger(path))
-    record = {"age": 31.4, "debt": -12, "color": "red", "pet": "dog"}
+    record = {"age": 31.4, "debt": -12, "colour": "red", "pet": "dog"}
     first = client.report(record)
     assert fault(first.answers, mixed) is None
     before = path.read_bytes()
@@ -156,7 +156,7 @@ def test_an_unchanged_record_gives_the_identical_report_at_no_cost(mixed: Survey
 
 
 def test_a_renamed_survey_gets_the_same_answers(mixed: Survey, other: Survey, path: Path) -> None:
-    record = {"age": 31.4, "debt": -12, "color": "red", "pet": "dog"}
+    record = {"age": 31.4, "debt": -12, "colour": "red", "pet": "dog"}
     first = MemoizedClient(mixed, Ledger(path)).report(record)
     second = MemoizedClient(other, Ledger(path)).report(record)
     assert second.answers == first.answers
@@ -166,8 +166,8 @@ def test_a_renamed_survey_gets_the_same_answers(mixed: Survey, other: Survey, pa
 def test_each_new_row_costs_its_share(all_sent: Survey, path: Path) -> None:
     """Each dimension that changes its row costs ε/m; returning to an earlier row is free."""
     client = MemoizedClient(all_sent, Ledger(path, reports_per_survey=3, limit=None))
-    red = {"age": 0, "debt": -1000, "color": "red", "pet": "cat"}
-    blue = {**red, "color": "blue"}
+    red = {"age": 0, "debt": -1000, "colour": "red", "pet": "cat"}
+    blue = {**red, "colour": "blue"}
     first = client.report(red)
     assert client.ledger.total == 12
     second = client.report(blue)
@@ -176,12 +176,12 @@ def test_each_new_row_costs_its_share(all_sent: Survey, path: Path) -> None:
     assert client.report(red) == first
     assert client.report(blue) == second
     assert client.ledger.total == 15
-    client.report({"age": 120, "debt": 0, "color": "blue", "pet": "dog"})
+    client.report({"age": 120, "debt": 0, "colour": "blue", "pet": "dog"})
     assert client.ledger.total == 15 + 9
 
 
 def test_the_ledger_stores_marks_and_no_values(all_sent: Survey, path: Path) -> None:
-    MemoizedClient(all_sent, Ledger(path)).report({"color": "red"})
+    MemoizedClient(all_sent, Ledger(path)).report({"colour": "red"})
     document = json.loads(path.read_text())
     assert len(document["rows"][all_sent.series]) == 4
     assert all(len(mark) == 32 for mark in document["rows"][all_sent.series])
@@ -235,7 +235,7 @@ def test_the_first_report_is_charged_in_full_or_refused_whatever_the_record(
     all_sent: Survey, path: Path
 ) -> None:
     client = MemoizedClient(all_sent, Ledger(path, limit=11.9))
-    for record in ({}, {"age": 3}, {"color": "red"}):
+    for record in ({}, {"age": 3}, {"colour": "red"}):
         with pytest.raises(BudgetExceeded):
             client.report(record)
     assert not path.exists()
@@ -294,7 +294,7 @@ def test_bad_input(mixed: Survey, path: Path) -> None:
 
 def test_over_secrets_the_answers_follow_the_channels(all_sent: Survey) -> None:
     """4,000 fixed secrets: the counts of each code follow its row, by chi-squared at 1e-6 each (deterministic)."""
-    record = {"age": 90, "debt": -250, "color": "blue", "pet": "cat"}
+    record = {"age": 90, "debt": -250, "colour": "blue", "pet": "cat"}
     counts = [Counter[tuple[int, ...]]() for _ in range(4)]
     n = 4_000
     for i in range(n):

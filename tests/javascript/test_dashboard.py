@@ -182,8 +182,8 @@ def test_what_stands_on_it(opened: Any, shown: int) -> None:
     assert "Planned are ±1.0" in page.locator("#progress").inner_text()
     assert page.locator("#progress meter").count() == 1
     assert "a probability of at most 0.1" in page.locator("#alarms").inner_text()
-    assert "at most this much" in page.locator("#harm").inner_text()
-    assert "steps (each point)" in page.locator("#harm").inner_text()
+    assert "at most this much" in page.locator("#poisoning").inner_text()
+    assert "steps (each point)" in page.locator("#poisoning").inner_text()
     assert "checked by this browser" in page.locator("#survey").inner_text()
     assert page.locator("#arrivals svg[role=img]").count() == 1
     page.get_by_text("In plain words, with the proof").click()

@@ -182,7 +182,7 @@ def test_no_values_are_worse_than_the_worst(epsilon: float) -> None:
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize(("epsilon", "color"), [(1.0, 3.5), (4.0, 3.5), (3.0, 8.0)])
+@pytest.mark.parametrize(("epsilon", "colour"), [(1.0, 3.5), (4.0, 3.5), (3.0, 8.0)])
 def test_what_is_foretold_comes_true_on_real_data(epsilon: float, color: float) -> None:
     """Proline of wines with gaps where the color is faint, beside another number; 4,000 users drawn from 178.
 

@@ -213,9 +213,9 @@ def test_what_cannot_be_told_says_why():
         hd.ask(tally, "covariance", ["a", "b"], p=1)
     with pytest.raises(InvalidInput, match="another survey"):
         hd.ask(tally, "covariance", ["a", "b"], pairs=PairCounts(two_numbers(epsilon=2.0), [("a", "b")]))
-    with pytest.raises(InvalidInput, match="takes a number and then the category"):
+    with pytest.raises(InvalidInput, match="accepts a number and then the category"):
         hd.ask(tally, "mean_by", ["a", "b"])
-    with pytest.raises(InvalidInput, match="takes two categories"):
+    with pytest.raises(InvalidInput, match="accepts two categories"):
         hd.ask(tally, "share_by", ["a", "b"])
     with pytest.raises(InvalidInput, match="both dimensions must be numbers"):
         hd.ask(hd.Tally(mixed()), "covariance", ["a", "g"])

@@ -70,7 +70,7 @@ class Categorical(_Listed):
     >>> Categorical("smoker", ["no", "yes"], optional=True).categories
     ('no', 'yes', 'missing')
     >>> smoker = Categorical("smoker", ["no", "yes"])
-    >>> smoker.default, smoker.place("yes", 2) >> 16, smoker.place(7, 2) >> 16
+    >>> smoker.default, smoker.encode("yes", 2) >> 16, smoker.encode(7, 2) >> 16
     ('no', 1, 0)
     >>> Categorical("rooms", [1, 2, 3]).categories
     ('1', '2', '3')

@@ -61,7 +61,7 @@ class Dimension(ABC):
     --------
     >>> from hdr4me.survey import Numeric
     >>> age = Numeric("age", 0, 120)
-    >>> isinstance(age, Dimension), age.reads, age.bounds
+    >>> isinstance(age, Dimension), age.input_kind, age.bounds
     (True, 'number', (0.0, 120.0))
     """
 

@@ -45,7 +45,7 @@ class Numeric(Dimension):
     >>> age = Numeric("age", 0, 120, default=40)
     >>> [age.clean(x) for x in (31, "31", -5, 1e400, float("nan"), None, "?", 10**400, True)]
     [31.0, 31.0, 0.0, 120.0, 40.0, 40.0, 40.0, 120.0, 1.0]
-    >>> age.place(60, 3) / 65536
+    >>> age.encode(60, 3) / 65536
     1.0
     """
 

@@ -1,4 +1,4 @@
-// The panels around the answers: state, progress, alarms, arrivals, quarantine, harm, the survey.
+// The panels around the answers: state, progress, alarms, arrivals, quarantine, poisoning, the survey.
 import { odds, plain } from "./answer-words.js";
 import { arrivals } from "./dashboard-charts.js";
 import { at, fill, make, p, table, words } from "./dashboard-dom.js";
@@ -143,10 +143,10 @@ export function options(select, choices) {
 }
 
 /** The largest shift in each curve, and in each dimension that is no point of one. */
-export function worst(harm, survey) {
+export function worst(bounds, survey) {
   const known = new Map(survey.dimensions.map((dimension) => [dimension.name, dimension]));
   const found = new Map();
-  for (const one of harm) {
+  for (const one of bounds) {
     const { curve, categories } = known.get(one.dimension) ?? {};
     const name = curve ? `${plain(curve)} (each point)` : plain(one.dimension);
     if (!found.has(name) || found.get(name).shift < one.shift) found.set(name, { ...one, shares: !!categories });
@@ -154,20 +154,20 @@ export function worst(harm, survey) {
   return [...found];
 }
 
-export function showHarm({ harm }, survey) {
-  fill(at("harm-body"), [harm, survey.fingerprint], () => {
-    if (!harm.length) return [p("It is not known for this survey's channels.")];
+export function showPoisoning({ manipulation_bounds: bounds }, survey) {
+  fill(at("poisoning-body"), [bounds, survey.fingerprint], () => {
+    if (!bounds.length) return [p("It is not known for this survey's channels.")];
     const text = (x, shares) => (shares ? `${(100 * x).toFixed(1)} points` : number(x));
-    const rows = worst(harm, survey).map(([name, one]) => [
+    const rows = worst(bounds, survey).map(([name, one]) => [
       name,
       text(one.shift, one.shares),
       text(one.shift_aimed, one.shares),
     ]);
     return [
       p(
-        `If ${share(harm[0].share, 0)} of all reports were false, an answer could move by at most this much; nobody's privacy is harmed.`,
+        `If ${share(bounds[0].share, 0)} of all reports were poisoned, an answer could move by at most this much. Poisoning does not affect anybody's privacy.`,
       ),
-      table("harm-table", "Shift at most", ["about", "spread over all questions", "all aimed at it"], rows),
+      table("poisoning-table", "Shift at most", ["about", "spread over all questions", "all aimed at it"], rows),
     ];
   });
 }

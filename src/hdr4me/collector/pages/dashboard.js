@@ -124,7 +124,7 @@ async function look() {
     panels.showProgress(status);
     panels.showAlarms(status);
     panels.showQuarantine(status, admin ? quarantine : null);
-    panels.showHarm(status, survey);
+    panels.showPoisoning(status, survey);
     panels.showArrivals(status, width(at("arrivals-body")));
   }
   panels.showSurvey(survey, { round: own.at(-1).round, proof });
