@@ -19,7 +19,7 @@ from hdr4me.accounting.repeated import composite, guessed, repeated, second_mome
 from hdr4me.channels import Channel, UnaryEncoding
 from hdr4me.channels import Table as TableChannel
 from hdr4me.channels.proof import column_loss, entries_loss
-from hdr4me.client import Ledger, MemoizedClient
+from hdr4me.client import Ledger, MemoizedClient, ledger_file
 from hdr4me.client.client import decide
 from hdr4me.client.ledger_file import beside
 from hdr4me.errors import InvalidInput
@@ -557,6 +557,50 @@ def test_the_reports_of_two_secret_histories_are_identical_once_the_budget_is_sp
             client = MemoizedClient(survey, Ledger(path, reports_per_survey=2))
             observed.add(tuple(client.report({name: value}) for value in (*paid, *values)))
         assert len(observed) == 1
+
+
+def test_a_failing_disk_gives_the_same_outcomes_for_all_histories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All 27 histories of three reports, budgets of one to three rows, and each of the first eight writes failing.
+
+    Which reports are released depends on the write that fails and on nothing else.
+    """
+    survey = Survey(Schema([Categorical("x", ["0", "1", "2"])]), epsilon=1.0, categorical="grr")
+    real, writes = ledger_file.write_text, []  # type: ignore[attr-defined]
+
+    def failing(*arguments: Any, **options: Any) -> None:
+        writes.append(arguments)
+        if len(writes) - 1 == fails_at:
+            raise OSError(28, "No space left on device")
+        real(*arguments, **options)
+
+    def outcomes(history: Sequence[str], budget: int, path: Path) -> list[str]:
+        beside(path, "secret").write_bytes(bytes(32))
+        client = MemoizedClient(survey, Ledger(path, reports_per_survey=budget))
+        found = []
+        writes.clear()
+        for value in history:
+            try:
+                client.report({"x": value})
+            except OSError:
+                found.append("error")
+            else:
+                found.append("released")
+        return found
+
+    monkeypatch.setattr(ledger_file, "write_text", failing)
+    monkeypatch.setattr("hdr4me.atomic._sync", lambda _: None)
+    for budget, fails_at in product((1, 2, 3), range(8)):
+        seen = set()
+        for history in product("012", repeat=3):
+            folder = tmp_path / f"{budget}-{fails_at}-{''.join(history)}"
+            folder.mkdir()
+            seen.add(tuple(outcomes(history, budget, folder / "ledger.json")))
+        assert len(seen) == 1
+        assert ("error" in seen.pop()) == (
+            fails_at < 7
+        )  # the first report writes three files, the others two
 
 
 def test_no_other_rule_guesses_better() -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import hmac
 import json
+import os
+import signal
+import subprocess
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,7 +21,7 @@ import pytest
 from scipy.stats import chi2
 
 from hdr4me.channels import UnaryEncoding
-from hdr4me.client import Client, Ledger, MemoizedClient
+from hdr4me.client import Client, Ledger, MemoizedClient, ledger_file
 from hdr4me.client.client import decide, draw_questions
 from hdr4me.client.ledger_file import beside
 from hdr4me.client.prf import Stream, Use, secret_mark
@@ -148,10 +154,12 @@ def test_an_unchanged_record_gives_the_identical_report_at_no_cost(mixed: Survey
     record = {"age": 31.4, "debt": -12, "colour": "red", "pet": "dog"}
     first = client.report(record)
     assert fault(first.answers, mixed) is None
-    before = path.read_bytes()
+    before = client.ledger.book()
     assert {client.report(record) for _ in range(10)} == {first}
     assert MemoizedClient(mixed, Ledger(path)).report(record) == first  # as a new process would
-    assert path.read_bytes() == before
+    assert client.ledger.book() == replace(
+        before, counter=before.counter + 11
+    )  # written each time, charged once
     assert client.ledger.total == 12
 
 
@@ -278,6 +286,109 @@ def test_nothing_is_released_if_the_ledger_cannot_be_written(
     with pytest.raises(OSError, match="No space"):
         MemoizedClient(mixed, Ledger(path)).report({})
     assert Ledger(path).total == 0
+
+
+# -- a full or read-only disk reveals nothing ------------------------------------------------------------------------
+
+
+def test_every_report_writes_the_same_files_whatever_the_value(
+    all_sent: Survey, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The names and sizes of all writes are equal for unchanged and for changed values, also with a spent budget."""
+    real, writes = ledger_file.write_text, []  # type: ignore[attr-defined]
+
+    def noted(file: Path, text: str, *, reserve: int = 0, **options: Any) -> None:
+        assert reserve == 0 or len(text) <= reserve
+        writes.append((file.name, max(len(text), reserve)))
+        real(file, text, reserve=reserve, **options)
+
+    monkeypatch.setattr(ledger_file, "write_text", noted)
+    first = {"age": 0, "debt": -1000, "colour": "red", "pet": "cat"}
+    for reports in (1, 2, 9):
+        seen = []
+        for step, second in enumerate((first, {**first, "pet": "dog"}, {"age": 120, "colour": "blue"})):
+            ledger = Ledger(path.with_name(f"{reports}-{step}"), reports_per_survey=reports, limit=None)
+            beside(ledger.path, "secret").write_bytes(bytes(32))
+            client = MemoizedClient(all_sent, ledger)
+            client.report(first)
+            writes.clear()
+            client.report(second)
+            seen.append([(name.replace(f"-{step}", ""), size) for name, size in writes])
+        assert len(seen[0]) == 2
+        assert seen[0] == seen[1] == seen[2]
+
+
+def outcome(client: MemoizedClient, record: dict[str, Any]) -> tuple[str, int | None]:
+    """What the caller of a report sees, apart from the report: released, or an error and its number."""
+    try:
+        client.report(record)
+    except OSError as error:
+        return type(error).__name__, error.errno
+    return "released", None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs resource limits")
+def test_a_nearly_full_disk_gives_the_same_outcome_for_every_value(
+    all_sent: Survey, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system's limit of the size of a file, in steps over the size of the ledger: equal outcomes at every step."""
+    import resource
+
+    monkeypatch.setattr("hdr4me.atomic._sync", lambda _: None)
+    first, seen = {"age": 0, "colour": "red"}, set()
+    values = (first, {"age": 120, "colour": "blue", "pet": "dog"}, {**first, "colour": "blue"})
+    ledger = Ledger(path, reports_per_survey=9, limit=None)
+    client = MemoizedClient(all_sent, ledger)
+    client.report(first)
+    kept = {file: file.read_bytes() for file in path.parent.iterdir()}
+    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    size = len(kept[ledger.path])
+    try:
+        for limit in range(size - 40, size + 1_600, 20):
+            found = set()
+            for record in values:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+                found.add(outcome(client, record))
+                resource.setrlimit(resource.RLIMIT_FSIZE, before)
+                for file, data in kept.items():
+                    file.write_bytes(data)
+            assert len(found) == 1, limit
+            seen |= found
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert seen == {("released", None), ("OSError", errno.EFBIG)}
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root to mount a disk")
+@pytest.mark.parametrize("state", ["full", "read-only"])
+def test_a_full_or_read_only_disk_gives_the_same_outcome_for_every_value(
+    all_sent: Survey, tmp_path: Path, state: str
+) -> None:
+    """A disk of 64 KiB in memory: no report is released for any value, paid for or new."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", disk], check=False).returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        ledger = Ledger(disk / "l", reports_per_survey=9, limit=None)
+        client, first = MemoizedClient(all_sent, ledger), {"age": 0, "colour": "red"}
+        report = client.report(first)
+        if state == "full":
+            with (disk / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
+                while True:
+                    ballast.write(bytes(4096))
+        else:
+            subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        found = {
+            outcome(client, record) for record in (first, {"age": 120, "pet": "dog"}, {**first, "age": 60})
+        }
+        assert found == {("OSError", errno.ENOSPC if state == "full" else errno.EROFS)}
+        if state == "full":
+            (disk / "ballast").unlink()
+            assert client.report(first) == report
+    finally:
+        subprocess.run(["umount", disk], check=True)
 
 
 def test_bad_input(mixed: Survey, path: Path) -> None:

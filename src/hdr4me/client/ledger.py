@@ -20,6 +20,10 @@ from hdr4me.client.prf import SECRET_BYTES, secret_mark
 from hdr4me.errors import BudgetExceeded, FormatError, InvalidInput
 from hdr4me.survey import Survey
 
+_ENTRY_BYTES = (
+    1200  # at least what one charge adds to the file: a series, a day and a fraction of at most 801 digits
+)
+_MARK_BYTES = 40  # at least what one mark adds to the file
 DEFAULT_LIMIT = 16.0  # the default limit of the sum of ε over all series
 _DAYS = {"day": 1, "week": 7, "month": 30, "quarter": 91, "year": 365, "d": 1, "w": 7, "m": 30, "y": 365}
 _PERIODS = "an integer number of days from 1 to 36500, or text such as day, week, month, quarter, year, 30d, 2w, 6m, 1y"
@@ -133,6 +137,9 @@ class Ledger:
         further marks that the budget allows. It returns the answers, which are released after the charge is stored, and
         the new marks. The first claim of a series charges all m questions or raises BudgetExceeded, whatever the
         record. Later claims never raise BudgetExceeded. The ledger stays locked during the call.
+
+        Every claim writes the ledger in the same way before the answers are released, also if no row is new: otherwise
+        an error on a full disk, or the time of the write, would reveal that the value changed.
         """
         memoized = survey.memoized_epsilon
         cost = Fraction(memoized) / survey.sampled
@@ -144,13 +151,12 @@ class Ledger:
             secret = self._secret(book)
             affordable = int(self._left(book, survey, memoized) / cost)
             answers, new = choose(secret, known, affordable)
-            if not new:
-                return answers
             if len(new) > affordable:
                 raise BudgetExceeded(f"{len(new)} new rows were claimed, but {self.path} allows {affordable}")
             rows = {**book.rows, survey.series: (*known, *new)}
-            charged = _charged(book, survey, len(new) * cost)
-            self._write(replace(charged, rows=rows, secret=secret_mark(secret)))
+            charged = _charged(book, survey, len(new) * cost) if new else book
+            reserve = len(book.text()) + _ENTRY_BYTES + survey.sampled * _MARK_BYTES
+            self._write(replace(charged, rows=rows, secret=secret_mark(secret)), reserve)
         return answers
 
     def _check(self, book: Book, survey: Survey, epsilon: float) -> None:
@@ -168,9 +174,9 @@ class Ledger:
                 f"above the limit of {float(self.limit):g}{when} in {self.path}"
             )
 
-    def _write(self, book: Book) -> None:
+    def _write(self, book: Book, reserve: int = 0) -> None:
         identity = book.identity or secrets.token_hex(16)
-        write(self.path, replace(book, identity=identity, counter=book.counter + 1))
+        write(self.path, replace(book, identity=identity, counter=book.counter + 1), reserve)
 
     def _secret(self, book: Book) -> bytes:
         """The device's secret: 32 bytes of the system's randomness, created on first use."""

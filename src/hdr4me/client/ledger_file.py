@@ -120,13 +120,14 @@ def _unusable(what: str, remedy: str) -> FormatError:
     return FormatError(f"{what}, so nothing is spent: {remedy}")
 
 
-def write(path: Path, book: Book) -> None:
+def write(path: Path, book: Book, reserve: int = 0) -> None:
     """Replace the ledger, then its counter; the caller holds the lock and releases the report after both writes.
 
     If the process ends between the two writes, the ledger is ahead of its counter, and its last charge was never used.
+    The write succeeds or fails as that of a ledger of `reserve` bytes, if it is shorter.
     """
     text = book.text()
-    if len(text) > MAX_BYTES:
+    if max(len(text), reserve) > MAX_BYTES:
         raise BudgetExceeded(f"{path} is full ({MAX_BYTES:,} bytes), so nothing is spent")
     # Remove temporary files of killed processes; no process is writing, because the lock is held.
     leftover = re.compile(re.escape(f".{path.name[:200]}.") + r"((counter|secret)\.)?[0-9a-f]{12}\.part")
@@ -137,7 +138,7 @@ def write(path: Path, book: Book) -> None:
     beginning, counter = f"{FORMAT}-counter {book.identity}", beside(path, "counter")
     if not counter.exists():
         write_text(counter, f"{beginning} 0\n", mode=0o600)  # reading refuses a ledger without a counter
-    write_text(path, text, mode=0o600)
+    write_text(path, text, mode=0o600, reserve=reserve)
     write_text(counter, f"{beginning} {book.counter}\n", mode=0o600)
 
 
