@@ -1,6 +1,6 @@
 """Do intervals of 95 % hold with few reports, and how wide are they?
 
-    PYTHONPATH=src python benchmarks/few_reports.py > benchmarks/results/few_reports.md
+    PYTHONPATH=src python benchmarks/small_samples.py > benchmarks/results/small_samples.md
 
 Every cell draws reports from a survey's own table and asks `Answer.interval`, alone and for all rows at once, and
 beside it the normal law (the standard error times Student's quantile). `all` sends every dimension, `tenth` one of ten.
@@ -148,7 +148,7 @@ def categories() -> list[float]:
 
 
 def main() -> None:
-    print("# Intervals of 95 % with few reports\n\nMade by `benchmarks/few_reports.py`.")
+    print("# Intervals of 95 % with few reports\n\nMade by `benchmarks/small_samples.py`.")
     which = sys.argv[1:] or ["numbers", "categories"]
     for part in which:
         found = np.array({"numbers": numbers, "categories": categories}[part]())
