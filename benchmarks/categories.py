@@ -158,11 +158,11 @@ def by_counting(epsilon: float, v: int) -> list[str]:
         small_sample = frequency_law(
             functional(channel.response.marginal()), np.stack([n - named, named], axis=1), errors, n
         )
-        few_rows = small_sample.effective < 0.95 * 1.959964**5
+        small_rows = small_sample.effective < 0.95 * 1.959964**5
         equal, other = channel.decode
         value = other + (equal - other) * named / n
         low, high = value - 1.959964 * errors, value + 1.959964 * errors
-        low[few_rows], high[few_rows] = small_sample.ends(0.95, np.flatnonzero(few_rows))
+        low[small_rows], high[small_rows] = small_sample.ends(0.95, np.flatnonzero(small_rows))
         covers = (low <= having / n + 1e-12) & (having / n - 1e-12 <= high)
         running = np.cumsum(law)
         least = f"{100 * running[np.argmax(running >= 0.95)]:.2f}" if having == 0 else ""
