@@ -151,7 +151,7 @@ def covariances(rng: np.random.Generator, draws: int = 1000) -> list[str]:
 
 
 def formulas(rng: np.random.Generator, draws: int = 10_000) -> list[str]:
-    """The covariance from pairs in some cells, with enough simulations to distinguish 95 % from 93 % and 1 from 1.05."""
+    """The covariance from pairs in some cells, with enough runs to distinguish 95 % from 93 % and 1 from 1.05."""
     lines = [
         "| ε, values | coverage | its standard error | variance simulated / formula | its standard error |",
         "|---|---|---|---|---|",
