@@ -168,7 +168,7 @@ def test_what_a_channel_cannot_tell(run, plain, folder):
     )
     assert "square_wave" in plain("estimate", folder / "duchi.tally", "--histogram", "age=0,60")
     assert "no range can be narrowed" in plain("refine", folder / "duchi.tally", "-o", folder / "none.json")
-    assert "each user answers one question" in plain(
+    assert "each person answers one question" in plain(
         "tally",
         folder / "duchi.json",
         folder / "duchi.parquet",

@@ -152,14 +152,16 @@ def estimate(
 
 def _show(title: str, columns: Sequence[str], rows: Sequence[Any], shown: Sequence[dict[str, Any]]) -> None:
     """The table, without columns that say nothing."""
-    from hdr4me.statistics.intervals import EXACT, FEW_NOTE
+    from hdr4me.statistics.intervals import SMALL_SAMPLE, SMALL_SAMPLE_NOTE
 
-    shown = [row | {"note": str(row.get("note", "")).replace(FEW_NOTE, EXACT)} for row in shown]
+    shown = [
+        row | {"note": str(row.get("note", "")).replace(SMALL_SAMPLE_NOTE, SMALL_SAMPLE)} for row in shown
+    ]
     told = [c for c in (*columns, "unit", "note") if any(row.get(c) not in (None, "ok", "") for row in shown)]
     heads = ["s.e." if column == "standard_error" else column for column in told]
     print_table(title, heads, [[row.get(column) for column in told] for row in shown])
-    if small_sample := sum(FEW_NOTE in str(row.get("note", "")) for row in rows):
-        print_note(f"{small_sample:,} of {len(rows):,} rows have {FEW_NOTE}")
+    if small_sample := sum(SMALL_SAMPLE_NOTE in str(row.get("note", "")) for row in rows):
+        print_note(f"{small_sample:,} of {len(rows):,} rows have small samples: their intervals are conservative")
 
 
 def _tally(
