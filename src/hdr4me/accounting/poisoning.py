@@ -13,8 +13,8 @@ from hdr4me.survey import Survey
 class ManipulationBound:
     """The manipulation bound of one dimension.
 
-    `reach` is how far the answer moves if all of its reports are poisoned, on the scale of the estimate: V + 1 for a
-    number on [−1, 1] whose largest decoded value is V. `width` converts that to the dimension's own units.
+    `reach` is the largest change of the estimate if all of its reports are poisoned: V + 1 for a number on [−1, 1]
+    whose largest decoded value is V. `width` converts it to the dimension's own units.
     """
 
     dimension: str
@@ -23,14 +23,14 @@ class ManipulationBound:
     inclusion: float
 
     def shift(self, share: float, *, aimed: bool = False) -> float:
-        """How far a share of poisoned reports moves the answer at most, in the dimension's own units.
+        """The largest change of the answer by a share of poisoned reports, in the dimension's own units.
 
         >>> one = ManipulationBound("age", 4.0, 60.0, 0.1)
         >>> one.shift(0.01), round(one.shift(0.01, aimed=True), 2)
         (2.4, 22.02)
         """
         if not 0 <= share <= 1:
-            raise InvalidInput.of("share", share, "a number from 0 to 1")
+            raise InvalidInput.of("share", share, "a number between 0 and 1")
         if aimed:
             share = share / (share + (1 - share) * self.inclusion) if share else 0.0
         return share * self.reach * self.width

@@ -1,4 +1,4 @@
-"""The audit: a proof and an attack for every channel; alarms for counts that no honest population gives."""
+"""The audit: a proof and an attack for every channel, and alarms for counts that no honest population explains."""
 
 from __future__ import annotations
 

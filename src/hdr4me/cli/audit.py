@@ -29,7 +29,7 @@ Write = Callable[[Mapping[str, Any], Callable[[], str], Callable[[], "Figure"]],
 _FINDING = {
     "mechanism": "mechanism", "kind": "kind", "dimensions": "dims", "loss": "loss",
     "epsilon_proven": "epsilon_proven", "epsilon_declared": "epsilon_declared",
-    "epsilon_attacked": "epsilon_attacked", "draws": "draws", "draws_asked": "n_asked", "passed": "passed",
+    "epsilon_attacked": "epsilon_attacked", "draws": "draws", "draws_asked": "requested", "passed": "passed",
 }  # fmt: skip
 _HARM = ["dimension", "spread over all questions", "all aimed at this one"]
 _IMITATION = (
