@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import hdr4me as hd
 from hdr4me.accounting.poisoning import ManipulationBound, manipulation_bounds
-from hdr4me.auditing import watch
+from hdr4me.auditing import present_shares, watch
 from hdr4me.auditing.alarms import evidence, most_copies
 from hdr4me.channels import UnaryEncoding
 from hdr4me.channels.proof import ONE
@@ -269,3 +269,50 @@ def test_a_channel_of_an_unknown_large_kind_has_no_bounds(monkeypatch: pytest.Mo
     assert response.Response(survey.channels[0]).bounds() is not None
     monkeypatch.setattr(response, "MAX_ENUMERATED", 1)
     assert response.Response(survey.channels[0]).bounds() is None
+
+
+@pytest.mark.parametrize("present", [0.5, 0.2, 0.05])
+def test_the_manipulation_bound_of_an_optional_number_knows_that_it_is_a_ratio(present: float) -> None:
+    """Expected counts if a share of the users has the value 0, or 120, and 1 % poisoned reports are in one cell."""
+    survey = hd.Survey(hd.Schema([hd.Numeric("age", 0, 120, optional=True)]), epsilon=1.0)
+    marginal = survey.channels[0].response.marginal()
+    value, there = marginal.decoders["value"], marginal.decoders["present"]
+    moved = []
+    for end, mean in ((0, -1.0), (marginal.levels.size - 1, 1.0)):
+        honest = present * marginal.rows[end] + (1 - present) * marginal.rows[-1]
+        counts = 0.99 * honest + 0.01 * np.eye(len(value))
+        moved.append(60 * np.abs(counts @ value / (counts @ there) - mean).max())
+    found = manipulation_bounds(survey, {"age": present})[0]
+    assert max(moved) == pytest.approx(found.shift(0.01), rel=1e-6)  # attained: all at one end, the worst cell
+    assert found.shift(0.01) > 1.5 * manipulation_bounds(survey)[0].shift(0.01)
+    assert found.to_dict()["present"] == present
+    assert manipulation_bounds(survey, {"age": 0.0})[0].to_dict()["shift"] is None
+
+
+def test_the_share_with_a_value_comes_from_the_tally() -> None:
+    survey = hd.Survey(
+        hd.Schema([hd.Numeric("age", 0, 120, optional=True), hd.Numeric("x", 0, 1)]), epsilon=4.0
+    )
+    tally, marginal = Tally(survey), survey.questions[0].channel.response.marginal()
+    law = 0.3 * marginal.rows[0] + 0.7 * marginal.rows[-1]
+    tally.layout.of_question(tally.counts, 0)[:] = np.random.default_rng(5).multinomial(5000, law / law.sum())
+    tally.n_reports = 10_000
+    shares = present_shares(tally)
+    assert list(shares) == ["age"]
+    assert 0.25 < shares["age"] < 0.3
+    assert present_shares(Tally(survey)) == {"age": 0.0}
+
+
+def test_one_per_cent_for_a_rare_category_raises_no_alarm_and_stays_within_the_bound() -> None:
+    """Poisoned reports that all name one rare category; seeded. They move it by more than five standard errors."""
+    schema = hd.Schema([hd.Categorical("c", [str(i) for i in range(8)])])
+    survey = hd.Survey(schema, epsilon=2.0, categorical="grr")
+    rows = np.array(survey.channels[0].rows) / ONE
+    counts = np.random.default_rng(8).multinomial(99 * R // 100, rows[:4].mean(axis=0))
+    honest = fill(Tally(survey), counts.copy()).estimate()
+    counts[7] += R // 100
+    tally = fill(Tally(survey), counts)
+    assert not watch(tally).alarms
+    moved = float(tally.estimate().value[7] - honest.value[7])
+    assert moved > 5 * honest.standard_error[7]
+    assert moved < manipulation_bounds(survey)[0].shift(0.01) + 3 * honest.standard_error[7]

@@ -235,6 +235,13 @@ def most_copies(survey: Survey, paths: Iterable[str | os.PathLike[str]]) -> int:
     return int(np.unique(whole, return_counts=True)[1].max(initial=0))
 
 
+def present_shares(tally: Tally) -> dict[str, float]:
+    """For each optional number or vector, the lower 95 % limit of the share of users with a value (0 if unknown)."""
+    rows = tally.estimate().of("share")
+    low = np.nan_to_num(rows.interval()[0]) if len(rows) else ()
+    return {name: float(max(share, 0.0)) for name, share in zip(rows.dimensions, low, strict=True)}
+
+
 def evidence(rows: Floats, counts: Counts, rng: np.random.Generator) -> float:
     """The log of the evidence against honest reports; above log(1/α) with probability at most α if all are honest.
 

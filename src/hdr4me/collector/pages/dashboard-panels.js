@@ -157,7 +157,8 @@ export function worst(harm, survey) {
 export function showHarm({ harm }, survey) {
   fill(at("harm-body"), [harm, survey.fingerprint], () => {
     if (!harm.length) return [p("It is not known for this survey's channels.")];
-    const text = (x, shares) => (shares ? `${(100 * x).toFixed(1)} points` : number(x));
+    const text = (x, shares) =>
+      x === null ? "without limit" : shares ? `${(100 * x).toFixed(1)} points` : number(x);
     const rows = worst(harm, survey).map(([name, one]) => [
       name,
       text(one.shift, one.shares),
