@@ -382,8 +382,8 @@ def test_the_composite_table_is_proven(first: Table, second: Table) -> None:
     assert losses == sorted(losses)  # more reports tell more …
     for n, loss in enumerate(losses, start=1):
         assert loss <= two.bound(n)  # … but never more than the memoized stage, nor than fresh reports would
-    assert losses[-1] < two.permanent_loss
-    assert two.loss < min(two.permanent_loss, column_loss(second))
+    assert losses[-1] < two.memoized_loss
+    assert two.loss < min(two.memoized_loss, column_loss(second))
 
 
 def test_one_report_of_two_stages_is_one_table_of_the_same_contraction() -> None:
@@ -469,7 +469,7 @@ def test_two_stages_over_every_history(first: Table, second: Table) -> None:
         for (_, paid), alike in groups.items():
             for a, b in product(alike, repeat=2):
                 found = ratio(distributions[a], distributions[b])
-                assert found <= two.permanent_loss**paid
+                assert found <= two.memoized_loss**paid
                 assert found <= math.prod(two.bound(a.count(row)) for row in set(a))
 
 
@@ -624,9 +624,9 @@ def test_the_statement() -> None:
     weekly = repeated(1.0, 2, 53)
     assert weekly.to_dict()["fresh_epsilon"] == 53
     text = "\n".join(weekly.lines())
-    for said in ("53 rounds", "ε = 53 in total", "permanent", "Not hidden", "deleted", "cloned"):
+    for said in ("53 rounds", "ε = 53 in total", "memoized", "Not hidden", "deleted", "cloned"):
         assert said in text
-    assert weekly.to_dict()["permanent_epsilon_for_each_new_row"] == 0.5
+    assert weekly.to_dict()["memoized_epsilon_for_each_new_row"] == 0.5
 
 
 @pytest.mark.parametrize(

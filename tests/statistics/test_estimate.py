@@ -246,7 +246,7 @@ def test_asking_for_one_statistic(mixed: Survey, some_reports: np.ndarray, answe
     tally = Tally(mixed).add_block(some_reports)
     assert ask(tally, "mean").table() == answer.means.table()
     assert tally.ask("mean", "debt").table() == answer["debt"].table()
-    assert tally.ask("frequency", ["pet", "color"]).dimensions == ("pet",) * 3 + ("color",) * 4
+    assert tally.ask("frequency", ["pet", "colour"]).dimensions == ("pet",) * 3 + ("colour",) * 4
     with pytest.raises(InvalidInput, match="the mean of 'pet' cannot be estimated from reports by 'bits'"):
         tally.ask("mean", "pet")
     with pytest.raises(InvalidInput, match="the share of 'age' cannot be estimated"):

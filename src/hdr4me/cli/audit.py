@@ -29,7 +29,7 @@ Write = Callable[[Mapping[str, Any], Callable[[], str], Callable[[], "Figure"]],
 _FINDING = {
     "mechanism": "mechanism", "kind": "kind", "dimensions": "dims", "loss": "loss",
     "epsilon_proven": "epsilon_proven", "epsilon_declared": "epsilon_declared",
-    "epsilon_attacked": "epsilon_attacked", "draws": "draws", "draws_asked": "n_asked", "passed": "passed",
+    "epsilon_attacked": "epsilon_attacked", "draws": "draws", "draws_asked": "requested", "passed": "passed",
 }  # fmt: skip
 _HARM = ["dimension", "spread over all questions", "all aimed at this one"]
 _IMITATION = (
@@ -154,7 +154,7 @@ def _audit_tally(
 ) -> bool:
     """Print what a look at a tally finds; True if there was no alarm."""
     from hdr4me.accounting.poisoning import manipulation_bounds
-    from hdr4me.auditing import watch
+    from hdr4me.auditing import present_shares, watch
     from hdr4me.auditing.alarms import most_copies
     from hdr4me.tally import Tally
 
@@ -162,7 +162,7 @@ def _audit_tally(
     with opt.named_options(), working("looking at the counts"):
         copies = most_copies(survey, reports) if reports else None
         found = watch(tally, level=level, look=look, copies=copies)
-    limits = [item.to_dict() for item in manipulation_bounds(survey)]
+    limits = [item.to_dict() for item in manipulation_bounds(survey, present_shares(tally))]
     made = stamp(survey.fingerprint, survey.epsilon, level)
     write(made, lambda: _tally_page(str(found), limits), lambda: _draw_harm(limits))
     if json:

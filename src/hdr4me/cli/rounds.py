@@ -55,9 +55,9 @@ def rounds(
     )
     permanent, z, last = answers == "permanent", float(ndtri((1 + level) / 2)), len(x) - 1
     parts = {
-        "average": average(x, s, permanent=permanent),
-        "change": difference(x, s, last - 1, last, permanent=permanent),
-        "trend": slope(x, s, permanent=permanent),
+        "average": average(x, s, memoized=permanent),
+        "change": difference(x, s, last - 1, last, memoized=permanent),
+        "trend": slope(x, s, memoized=permanent),
     }
     rows: list[dict[str, Any]] = []
     shown: list[list[object]] = []

@@ -202,7 +202,7 @@ def _averaged(tallies: Sequence[Tally], level: float) -> dict[str, Any]:
     """What differs from the document of the first round if users give permanent answers: the average of the rounds."""
     answers = [tally.estimate() for tally in tallies]
     found = average(
-        [answer.value for answer in answers], [answer.standard_error for answer in answers], permanent=True
+        [answer.value for answer in answers], [answer.standard_error for answer in answers], memoized=True
     )
     fewest = np.min([answer.n_answers for answer in answers], axis=0)
     reach = quantile(level, fewest) * found.standard_error
