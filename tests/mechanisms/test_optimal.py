@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hdr4me.mechanisms.program import Measure
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import cache, mechanism
 from hdr4me.mechanisms.optimal import _merged, _packed, _unpacked, optimal
+from hdr4me.mechanisms.program import Measure
 from hdr4me.mechanisms.table import Table, window_table
 
 
