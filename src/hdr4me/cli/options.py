@@ -42,7 +42,7 @@ _SAME = (
     "audience", "categorical", "delimiter", "encoding", "engine", "epsilon", "every", "form", "groups", "level",
     "limit", "look", "master", "mechanism", "name", "order", "prior", "probabilities", "probability",
     "purpose", "rate", "repeats", "schema", "statistic", "tolerance", "users", "values", "variance", "workers",
-    "scale", "reading", "normalize", "data", "dims",
+    "scale", "lambda_choice", "normalize", "data", "dims",
 )  # fmt: skip
 _NAMES = {name: f"--{name}" for name in _SAME} | {
     "users": "--users", "dims": "--dims", "sampled": "--sampled", "category_count": "--categories",
