@@ -30,7 +30,7 @@ DIMENSIONS = (50, 100, 200, 400, 800, 1600)  # of Figure 5, under ε = 0.8
 
 @dataclass(frozen=True)
 class Scale:
-    """Sizes relative to the paper. The noise variance is proportional to d²/n, so users shrink by the factor squared."""
+    """Sizes relative to the paper. The noise variance is proportional to d²/n, so n has the squared factor of d."""
 
     name: str
     fewer_dims: int
