@@ -42,11 +42,11 @@ _SAME = (
     "audience", "categorical", "delimiter", "encoding", "engine", "epsilon", "every", "form", "groups", "level",
     "limit", "look", "master", "mechanism", "name", "order", "prior", "probabilities", "probability",
     "purpose", "rate", "repeats", "schema", "statistic", "tolerance", "users", "values", "variance", "workers",
-    "scale", "reading", "normalize", "data", "dims",
+    "scale", "normalize", "data", "dims",
 )  # fmt: skip
 _NAMES = {name: f"--{name}" for name in _SAME} | {
     "users": "--users", "dims": "--dims", "sampled": "--sampled", "category_count": "--categories",
-    "memoized_epsilon": "--memoized-epsilon",
+    "memoized_epsilon": "--memoized-epsilon", "lambda_choice": "--lambda-choice",
     "mechanisms": "--mechanism", "columns": "--column", "pairs": "--pair", "blocks": "--block", "p": "--quantiles",
     "edges": "--histogram", "bins": "--histogram", "t": "--values", "rank_by": "--rank-by", "during": "--for",
     "method": "--recalibrate", "kind": "--interval", "url": "--to", "min_reports": "--min-reports",

@@ -23,7 +23,18 @@ if TYPE_CHECKING:
 
 
 # The options that decide the numbers.
-_GIVEN = ("scale", "seed", "cov19", "normalize", "reading", "data", "users", "dims", "epsilon", "mechanism")
+_GIVEN = (
+    "scale",
+    "seed",
+    "cov19",
+    "normalize",
+    "lambda_choice",
+    "data",
+    "users",
+    "dims",
+    "epsilon",
+    "mechanism",
+)
 
 
 def reproduce(
@@ -40,7 +51,9 @@ def reproduce(
     epsilon: Annotated[list[float] | None, Option(help="Own study: a budget (repeat).")] = None,
     mechanism: Annotated[Texts, Option(help="Own study: a mechanism (repeat).")] = None,
     normalize: Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")] = "auto",
-    reading: Annotated[str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")] = None,
+    lambda_choice: Annotated[
+        str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")
+    ] = None,
     json: JSON = False,
 ) -> None:
     """Run the paper's case study and section VI again: figures, tables, claims, errata, in one report.
@@ -55,7 +68,7 @@ def reproduce(
     from hdr4me.paper.case_study import TABLE_COLUMNS, table2
     from hdr4me.paper.claims import CLAIMS, judge
     from hdr4me.paper.datasets import check_normalization
-    from hdr4me.paper.methods import DEFAULT, reading_named
+    from hdr4me.paper.methods import DEFAULT, lambda_choice_named
     from hdr4me.paper.report import About, as_first_run, lead_of, own_lead, own_table, publish
     from hdr4me.paper.runner import Settings, finished_cells, run_cells
     from hdr4me.paper.studies import cells_for, gather, own_cells, scale_named
@@ -72,7 +85,7 @@ def reproduce(
             cells = own_cells(own, size)
         else:
             cells = cells_for(target, size)
-        chosen = DEFAULT if reading is None else reading_named(reading)
+        chosen = DEFAULT if lambda_choice is None else lambda_choice_named(lambda_choice)
         normalization = check_normalization(normalize)
     opt.check("--workers", workers, workers >= 0, "an integer >= 0")
     opt.check("--seed", seed, seed >= 0, "an integer >= 0")
@@ -97,7 +110,7 @@ def reproduce(
         command=_command(target, given),
         scale=scale,
         seed=seed,
-        reading=chosen,
+        lambda_choice=chosen,
         workers=workers,
         machine=machine(),
         seconds=round(time.perf_counter() - start, 1),
@@ -109,18 +122,18 @@ def reproduce(
     files = publish(results, verdicts, about, output)
     columns, rows = own_table(results, chosen) if mine else (TABLE_COLUMNS, table2())
     if json:
-        document = {"command": about.command, "reading": chosen.name, "seconds": about.seconds}
+        document = {"command": about.command, "lambda_choice": chosen.name, "seconds": about.seconds}
         shown = [dict(zip(columns, row, strict=True)) for row in rows]
         claims = [vars(verdict) for verdict in verdicts]
         print_json({**document, "claims": claims, "cells" if mine else "case_study": shown, "files": files})
         return
     if target in ("case-study", "table2", "fig3"):
-        print_table("Section IV-C, the paper beside ours", columns[:4], [row[:4] for row in rows])
+        print_table("Section IV-C, printed and recomputed", columns[:4], [row[:4] for row in rows])
     if mine:
         print_table(own_lead(results), columns, rows)
     if verdicts:
         judged = [[v.name, v.verdict, v.support] for v in verdicts]
-        print_table(lead_of(verdicts), ["claim", "verdict", "readings"], judged)
+        print_table(lead_of(verdicts), ["claim", "verdict", "choices of λ*"], judged)
     print_note(f"wrote {output / 'report.html'} and {len(files) - 1} more files in {about.seconds:.0f} s")
 
 
@@ -130,7 +143,7 @@ def _command(target: str, given: dict[str, Any]) -> str:
     for name in _GIVEN:
         value = given[name]
         for item in value if isinstance(value, list | tuple) else [] if value is None else [value]:
-            parts += [f"--{name}", f"{item:g}" if isinstance(item, float) else str(item)]
+            parts += [f"--{name.replace('_', '-')}", f"{item:g}" if isinstance(item, float) else str(item)]
     return " ".join(parts)
 
 
@@ -152,7 +165,9 @@ def _own(given: dict[str, Any], scale: Scale) -> tuple[Own, Path | None]:
     if users is not None and users > found.n_rows:
         raise InvalidInput.of("users", users, f"at most {found.n_rows}, the rows of {path.name}")
     if found.left_out:
-        print_note(f"{path.name}: left out, because not of numbers: {', '.join(found.left_out)}")
+        print_note(
+            f"{path.name}: these columns are not numeric and are not used: {', '.join(found.left_out)}"
+        )
     sizes = tuple(dims or (len(found.columns),))
     return Own("data", found.n_rows if users is None else users, sizes, *rest), path
 
