@@ -1,4 +1,4 @@
-"""The three forms of an upload: one JSON report, lines of JSON, an Arrow stream; each becomes a checked `Batch`."""
+"""The formats of an upload: one JSON report, JSON lines, or an Arrow stream; each is parsed into a checked `Batch`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Forms:
         return longest_line(self.survey)
 
     def warm(self) -> None:
-        """Compile the kernels that uploads of this survey need, so that the first one does not wait for it."""
+        """Compile the kernels for uploads of this survey, so that the first upload does not wait."""
         self.lines(_HEAD + b"0" * 32 + _MIDDLE + self._prefix + b"]}}", 0)
         rows = np.zeros((self.most, self.survey.report_size), np.uint8)  # many rows have their own kernel
         self._status(rows)

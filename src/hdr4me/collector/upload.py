@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hdr4me.collector.access import Grant
 from hdr4me.collector.batch import Batch
-from hdr4me.collector.errors import Log, Refusal, Sealed, StoreError, UnknownRound, error_body
+from hdr4me.collector.errors import Finalized, Log, Refusal, StoreError, UnknownRound, error_body
 from hdr4me.collector.forms import BAD_ID, Forms, id_of
 from hdr4me.collector.state import Collector
 from hdr4me.errors import HDR4MEError
@@ -43,7 +43,7 @@ _IN_THREAD = 1 << 14  # bodies larger than this are parsed in a thread, so that 
 _PLAIN = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 _ONE_STORED = b'{"stored":1,"duplicates":0,"rejected":[]}'
 _ONE_DUPLICATE = b'{"stored":0,"duplicates":1,"rejected":[]}'
-_SENTENCES = {404: "there is nothing here", 405: "this method is not allowed here"}
+_SENTENCES = {404: "there is no such address", 405: "this method is not allowed at this address"}
 
 
 class Disconnected(Exception):
@@ -59,20 +59,20 @@ def header_of(scope: Scope, name: bytes) -> bytes | None:
 
 
 def refusal_of(error: Exception, log: Log) -> Refusal:
-    """The answer to a request that raised an error."""
+    """The refusal for a request that raised an error."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, HTTPException):
         return Refusal(error.status_code, _SENTENCES.get(error.status_code, "this is not supported"))
-    if isinstance(error, UnknownRound | Sealed):
+    if isinstance(error, UnknownRound | Finalized):
         return Refusal(404 if isinstance(error, UnknownRound) else 410, str(error))
     if isinstance(error, StoreError):
         log.failure("the store failed", error)
         return Refusal(503, "the store does not answer: try again", retry_after=2)
     if isinstance(error, HDR4MEError):
         return Refusal(400, str(error))
-    log.failure("unforeseen error in a request", error)
-    return Refusal(500, "this is a mistake in hdr4me, please report it")
+    log.failure("unexpected error in a request", error)
+    return Refusal(500, "this is a bug in hdr4me, please report it")
 
 
 async def _parts(receive: Receive) -> AsyncIterator[bytes]:
@@ -87,7 +87,7 @@ async def _parts(receive: Receive) -> AsyncIterator[bytes]:
 
 
 def _too_long(scope: Scope, most: int) -> bool:
-    """Whether the declared length of a body is more than `most` bytes, or no number."""
+    """Whether the declared length of a body is more than `most` bytes, or not a number."""
     length = header_of(scope, b"content-length")
     return length is not None and (not length.isdigit() or int(length) > most)
 
@@ -134,14 +134,14 @@ def inflate(body: bytes, most: int) -> bytes:
     if len(found) > most:
         raise Refusal(413, f"the body has more than {most} bytes after decompression")
     if not inflater.eof:
-        raise Refusal(400, "the gzip body is cut short")
+        raise Refusal(400, "the gzip body is truncated")
     if inflater.unused_data:
         raise Refusal(400, "the gzip body has bytes after its end: send one gzip member")
     return found
 
 
 class Upload:
-    """Answers uploads and passes every other request on; all answers have the same headers, and errors one sentence."""
+    """Answers uploads and passes every other request on; adds security headers, and makes an error one sentence."""
 
     def __init__(self, collector: Collector, inner: ASGIApp) -> None:
         self._collector, self._inner = collector, inner
@@ -202,7 +202,7 @@ class Upload:
                 kinds = ", ".join(k.decode() for k in (JSON, LINES, ARROW))
                 raise Refusal(415, f"the Content-Type must be one of {kinds}")
             if collector.full:
-                raise Refusal(507, "the disk is nearly full: nothing is taken", retry_after=60)
+                raise Refusal(507, "the disk is nearly full: reports are not accepted", retry_after=60)
         except Refusal:
             await _discard(scope, receive, limits.body_bytes)
             raise
@@ -217,7 +217,9 @@ class Upload:
         if kind == JSON:
             id = id_of(header_of(scope, b"idempotency-key") or b"")
             if id is None:
-                raise Refusal(400, f"the Idempotency-Key is {BAD_ID}: make 16 random bytes with the report")
+                raise Refusal(
+                    400, f"the Idempotency-Key is {BAD_ID}: generate 16 random bytes with the report"
+                )
             batch = forms.one(_decoded(scope, body, most), id, grant.source)
         else:
             parse = forms.lines if kind == LINES else forms.arrow
@@ -229,9 +231,9 @@ class Upload:
         for _, reason in batch.rejected:
             collector.writer.reject(batch.round, reason)
         if not batch.ids and not batch.rejected:
-            raise Refusal(400, "the request holds no report")
+            raise Refusal(400, "the request contains no report")
         if kind == JSON and batch.rejected:
-            raise Refusal(422, f"the report is not counted: {batch.rejected[0][1]}")
+            raise Refusal(422, f"the report is rejected: {batch.rejected[0][1]}")
         if grant.source and (wait := collector.rates.take(grant.source, len(batch))):
             raise Refusal(
                 429, "this token sends too many reports: try again later", retry_after=int(wait) + 1

@@ -204,7 +204,7 @@ def read_tables(connection: Connection) -> Tables:
     found["deleted"] = [
         (number, id)
         for number, _, state, _, _ in found["rounds"]
-        if state != "sealed"
+        if state != "finalized"
         for id in _deleted(connection, number)
     ]
     row = connection.execute("select last_value, is_called from tokens_number_seq").fetchone()
@@ -242,7 +242,7 @@ def fill(connection: Connection, tables: Tables, blocks: Iterable[Block]) -> Non
             values: tuple[Any, ...] = row
             if name == "rounds":
                 values = (*row[:3], *(day and date.fromordinal(day) for day in row[3:]))
-                if row[2] != "sealed":
+                if row[2] != "finalized":
                     make_partitions(connection, row[0])
             connection.execute(f"insert into {name} ({columns}){over} values ({marks})", values)
     for (last,) in tables[LAST_TOKEN]:
