@@ -184,6 +184,6 @@ def test_a_survey_that_leaks_is_not_answered(browser: Any, collector: str) -> No
 
     page.route("**/v1/surveys/*", tampered)
     page.goto(f"{collector}/answer")
-    page.get_by_role("alert").get_by_text("does not prove what it promises").wait_for()
+    page.get_by_role("alert").get_by_text("The proof of this survey fails").wait_for()
     assert page.locator("#main").is_hidden()
     context.close()

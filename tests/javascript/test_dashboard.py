@@ -181,8 +181,8 @@ def test_the_contents(opened: Any, shown: int) -> None:
     assert page.locator("#state").get_by_text("60 reports").count() >= 1
     assert "The planned tolerance of ±1.0" in page.locator("#progress").inner_text()
     assert page.locator("#progress meter").count() == 1
-    assert "a probability of at most 0.1" in page.locator("#alarms").inner_text()
-    assert "at most this much" in page.locator("#poisoning").inner_text()
+    assert "at most 0.1" in page.locator("#alarms").inner_text()
+    assert "moves by at most this much" in page.locator("#poisoning").inner_text()
     assert "steps (each point)" in page.locator("#poisoning").inner_text()
     assert "verified by this browser" in page.locator("#survey").inner_text()
     assert page.locator("#arrivals svg[role=img]").count() == 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import zlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -75,15 +73,12 @@ def refusal_of(error: Exception, log: Log) -> Refusal:
     return Refusal(500, "this is a bug in hdr4me, please report it")
 
 
-async def _parts(receive: Receive) -> AsyncIterator[bytes]:
-    """The parts of a body."""
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Disconnected
-        more = message.get("more_body", False)
-        yield message.get("body", b"")
+async def _part(receive: Receive) -> tuple[bytes, bool]:
+    """The next part of a body, and whether more parts follow."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise Disconnected
+    return message.get("body", b""), message.get("more_body", False)
 
 
 def _too_long(scope: Scope, most: int) -> bool:
@@ -92,36 +87,42 @@ def _too_long(scope: Scope, most: int) -> bool:
     return length is not None and (not length.isdigit() or int(length) > most)
 
 
-@asynccontextmanager
-async def reading(collector: Collector, scope: Scope, receive: Receive, most: int) -> AsyncIterator[bytes]:
+class reading:
     """The body of at most `most` bytes; `collector.body_bytes` counts it until the block ends."""
-    if _too_long(scope, most):
-        raise Refusal(413, f"the body has more than {most} bytes", close=True)
-    parts: list[bytes] = []
-    held = 0
-    try:
-        async for part in _parts(receive):
-            parts.append(part)
-            held += len(part)
-            collector.body_bytes += len(part)
-            if held > most:
-                raise Refusal(413, f"the body has more than {most} bytes", close=True)
-            if collector.body_bytes > collector.limits.waiting_bytes:
-                raise Refusal(503, "too many uploads at once: try again later", retry_after=2, close=True)
-        yield b"".join(parts)
-    finally:
-        collector.body_bytes -= held
+
+    def __init__(self, collector: Collector, scope: Scope, receive: Receive, most: int) -> None:
+        self._collector, self._scope, self._receive, self._most = collector, scope, receive, most
+        self._held = 0
+
+    async def __aenter__(self) -> bytes:
+        collector, most, parts, more = self._collector, self._most, [], True
+        if _too_long(self._scope, most):
+            raise Refusal(413, f"the body has more than {most} bytes", close=True)
+        try:
+            while more:
+                part, more = await _part(self._receive)
+                parts.append(part)
+                self._held += len(part)
+                collector.body_bytes += len(part)
+                if self._held > most:
+                    raise Refusal(413, f"the body has more than {most} bytes", close=True)
+                if collector.body_bytes > collector.limits.waiting_bytes:
+                    raise Refusal(503, "too many uploads at once: try again later", retry_after=2, close=True)
+        except BaseException:
+            collector.body_bytes -= self._held
+            raise
+        return b"".join(parts)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._collector.body_bytes -= self._held
 
 
 async def _discard(scope: Scope, receive: Receive, most: int) -> None:
     """Read a body that is refused, so that the client sees the answer and not a broken connection."""
-    if _too_long(scope, most):
-        return
-    seen = 0
-    async for part in _parts(receive):
+    seen, more = 0, not _too_long(scope, most)
+    while more and seen <= most:
+        part, more = await _part(receive)
         seen += len(part)
-        if seen > most:
-            return
 
 
 def inflate(body: bytes, most: int) -> bytes:
@@ -176,7 +177,8 @@ class Upload:
         try:
             if found is not None:
                 body = await self._answer(int(found[1]), scope, receive)
-                await _send(sending, 200, headers, body)
+                started = True
+                await _send(send, 200, headers, body)
             else:
                 scope["app"] = self  # so that Starlette raises its refusals
                 await self._inner(scope, receive, sending)
