@@ -86,7 +86,7 @@ def test_the_report_that_is_shown_arrives_and_can_be_deleted(page: Any, collecto
     page.get_by_label("English").check()
     page.get_by_role("button", name="Send this report").click()
     page.get_by_text("Delivered.").wait_for()
-    page.get_by_text("Spent: this browser has sent").wait_for()
+    page.get_by_text("The budget is spent").wait_for()
     assert stored(collector) == before + 1
     assert page.get_by_role("button", name="Send this report").is_disabled()
     page.get_by_role("button", name="Delete at the collector").click()
@@ -107,12 +107,12 @@ def test_the_preview_does_not_change_when_the_page_is_loaded_again(page: Any) ->
 
 def test_opting_out_sends_nothing(page: Any, collector: str) -> None:
     before = stored(collector)
-    page.get_by_role("button", name="Do not take part").click()
-    page.get_by_text("You do not take part. Nothing is sent.").wait_for()
+    page.get_by_role("button", name="Opt out").click()
+    page.get_by_text("You have opted out. Nothing is sent.").wait_for()
     assert page.get_by_role("button", name="Send this report").is_disabled()
     page.reload()
-    page.get_by_text("You do not take part. Nothing is sent.").wait_for()
-    page.get_by_role("button", name="Take part again").click()
+    page.get_by_text("You have opted out. Nothing is sent.").wait_for()
+    page.get_by_role("button", name="Opt in again").click()
     page.get_by_text("This browser may send 1 more report").wait_for()
     assert stored(collector) == before
 
@@ -184,6 +184,6 @@ def test_a_survey_that_leaks_is_not_answered(browser: Any, collector: str) -> No
 
     page.route("**/v1/surveys/*", tampered)
     page.goto(f"{collector}/answer")
-    page.get_by_role("alert").get_by_text("does not prove what it promises").wait_for()
+    page.get_by_role("alert").get_by_text("The proof of this survey fails").wait_for()
     assert page.locator("#main").is_hidden()
     context.close()
