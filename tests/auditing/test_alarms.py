@@ -246,7 +246,10 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert most_copies(survey, [tmp_path / "reports.parquet"]) >= 1
     assert most_copies(survey, []) == 0
     assert most_copies(survey, [tmp_path / "reports.parquet"] * 3) >= 3
-    run, base = CliRunner().invoke, ["audit", str(tmp_path / "survey.json"), "--level", "1e-7", "--tally"]
+    run, base = (
+        CliRunner().invoke,
+        ["audit", str(tmp_path / "survey.json"), "--false-alarm-rate", "1e-7", "--tally"],
+    )
     told = run(app, [*base, str(tmp_path / "day.tally"), "--reports", str(tmp_path / "reports.parquet")])
     assert told.exit_code == 0, told.output
     assert "No alarm" in told.output

@@ -113,7 +113,7 @@ def test_options_out_of_range_are_named(plain, collected, folder: Path) -> None:
     ]:  # fmt: skip
         line = plain("survey", collected.schema, option, value, "-o", folder / "s.json")
         assert value.lstrip("-") in line
-    assert "level" in plain("estimate", collected.tally, "--level", "1.5")
+    assert "--confidence" in plain("estimate", collected.tally, "--confidence", "1.5")
     assert "--draws 3" in plain("audit", collected.survey, "--draws", 3)
     assert "--engine 'dask'" in plain(
         "tally", collected.survey, collected.reports, "-o", folder / "t", "--engine", "dask"
@@ -262,7 +262,7 @@ def test_options_are_called_by_their_own_names(plain, collected, tmp_path: Path)
     assert "--epsilon 0" in plain(*make, "--epsilon", 0)
     assert "--mechanism 'foo'" in plain(*make, "--mechanism", "foo")
     assert "--categorical 'foo'" in plain(*make, "--categorical", "foo")
-    assert "--level 95" in plain("estimate", collected.tally, "--level", 95)
+    assert "--confidence 95" in plain("estimate", collected.tally, "--confidence", 95)
     assert "--recalibrate 'foo'" in plain("estimate", collected.tally, "--recalibrate", "foo")
     assert "is a schema" in plain(*make, "--range", "age=0:1")
 

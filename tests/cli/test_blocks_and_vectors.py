@@ -22,7 +22,7 @@ def test_a_block_from_a_schema_to_means(run: Run, tmp_path: Path) -> None:
         tmp_path / "schema.json",
         "--epsilon",
         8,
-        "--block",
+        "--block-question",
         "x*",
         "-o",
         tmp_path / "s.json",
@@ -119,9 +119,11 @@ def test_an_optional_vector_from_a_schema_to_a_mean(run: Run, tmp_path: Path) ->
 def test_wrong_blocks(plain, tmp_path: Path) -> None:
     schema = {"dimensions": [{"name": x, "low": 0, "high": 1} for x in "ab"]}
     (tmp_path / "schema.json").write_text(json.dumps(schema))
-    assert "--block" in plain("survey", tmp_path / "schema.json", "--block", "z*")
-    assert "--block" in plain("survey", tmp_path / "schema.json", "--block", "a")
-    assert "--block" in plain("survey", tmp_path / "schema.json", "--block", "a,b", "--block", "b,a")
+    assert "--block-question" in plain("survey", tmp_path / "schema.json", "--block-question", "z*")
+    assert "--block-question" in plain("survey", tmp_path / "schema.json", "--block-question", "a")
+    assert "--block-question" in plain(
+        "survey", tmp_path / "schema.json", "--block-question", "a,b", "--block-question", "b,a"
+    )
 
 
 def test_an_audit_says_how_many_draws_of_a_vector_it_made(

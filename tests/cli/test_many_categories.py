@@ -50,7 +50,7 @@ def test_noise_is_not_a_page_of_findings(run: Run, tmp_path: Path) -> None:
     plain = {row["category"]: row for row in run("estimate", path, "--json").json["rows"]}
     low, high = tally.estimate().interval(0.999999999, simultaneous=True)
     for more in ((), ("--recalibrate", "norm_sub")):
-        done = run("estimate", path, "--level", 0.999999999, *more, "--html", tmp_path / "x.html")
+        done = run("estimate", path, "--confidence", 0.999999999, *more, "--html", tmp_path / "x.html")
         assert done.code == 0, done.err
         rows = [line.split() for line in done.out.splitlines() if line.split()[:1] == ["town"]]
         assert sorted(row[1] for row in rows) == ["t0", "t1"]
@@ -79,7 +79,7 @@ def test_where_nothing_is_sure_one_row_is_shown(run: Run, tmp_path: Path) -> Non
     for block in Local().reports(np.stack([np.arange(900) % V, np.full(900, 0.5)], axis=1), SURVEY):
         tally.add_block(block)
     tally.save(tmp_path / "x.tally")
-    done = run("estimate", tmp_path / "x.tally", "--level", 0.999999999)
+    done = run("estimate", tmp_path / "x.tally", "--confidence", 0.999999999)
     assert sum(line.split()[:1] == ["town"] for line in done.out.splitlines()) == 1
     text = " ".join((done.out + done.err).split())
     assert "town: none of 300 is surely larger than all the others; the largest estimate is shown" in text

@@ -44,14 +44,14 @@ def test_the_account_is_told(run, people: Path, survey: Path, tmp_path: Path) ->
 
 def test_check_reads_and_writes_nothing(run, plain, people: Path, survey: Path, tmp_path: Path) -> None:
     before = set(tmp_path.iterdir())
-    shown = run("perturb", survey, people, "--check")
+    shown = run("perturb", survey, people, "--check-only")
     assert shown.code == 0
     assert "not private" in shown.out
     assert "p2" in shown.out
-    assert run("perturb", survey, people, "--check", "--json").json["records"] == 40
+    assert run("perturb", survey, people, "--check-only", "--json").json["records"] == 40
     assert set(tmp_path.iterdir()) == before
-    assert "--check" in plain("perturb", survey, people)
-    assert "--check" in plain("perturb", survey, people, "--check", "-o", tmp_path / "r.parquet")
+    assert "--check-only" in plain("perturb", survey, people)
+    assert "--check-only" in plain("perturb", survey, people, "--check-only", "-o", tmp_path / "r.parquet")
 
 
 def test_an_unusable_column(run, plain, survey: Path, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_an_unusable_column(run, plain, survey: Path, tmp_path: Path) -> None:
     path.write_text("p1,p2,town\n" + "UA,1,Bath\n" * 9)
     assert "column 'p1' has no usable value among 9" in plain("perturb", survey, path, "-o", out)
     assert not out.exists()
-    assert run("perturb", survey, path, "--check").code == 2
+    assert run("perturb", survey, path, "--check-only").code == 2
     allowed = run("perturb", survey, path, "-o", out, "--allow-unusable")
     assert allowed.code == 0
     assert "warning: column 'p1' has no usable value" in allowed.err

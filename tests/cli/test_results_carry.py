@@ -41,7 +41,7 @@ def test_estimate_carries_its_survey_in_json_csv_and_parquet(run, collected, tmp
     survey = Survey.load(collected.survey)
     wanted = [survey.fingerprint, survey.epsilon, 0.9, __version__, DAY]
     files = tmp_path / "a.csv", tmp_path / "a.parquet"
-    options = ("--level", 0.9, "--csv", files[0], "--parquet", files[1], "--json")
+    options = ("--confidence", 0.9, "--csv", files[0], "--parquet", files[1], "--json")
     found = run("estimate", collected.tally, *options).json
     assert told(found) == wanted
     rows = list(csv.DictReader(io.StringIO(files[0].read_text())))
@@ -89,7 +89,16 @@ def test_plan_names_the_survey_that_it_would_write(run, collected, tmp_path: Pat
 
 def test_compare_carries_its_budgets(run, people: Path) -> None:
     found = run(
-        "compare", people, "--epsilon", "1,2", "--repeats", 1, "--raw", "--mechanism", "duchi", "--json"
+        "compare",
+        people,
+        "--epsilon",
+        "1,2",
+        "--repeats",
+        1,
+        "--no-recalibration",
+        "--mechanism",
+        "duchi",
+        "--json",
     ).json
     assert told(found) == [None, [1.0, 2.0], 0.95, __version__, DAY]
     assert found["data"] == "people.csv"
@@ -112,7 +121,10 @@ def test_four_commands_write_pages_and_pictures(
         "audit": (("audit", collected.survey, "--draws", 1000), fingerprint),
         "watch": (("audit", collected.survey, "--tally", collected.tally), fingerprint),
         "plan": (plan, "ε = 1"),
-        "compare": (("compare", people, "--repeats", 1, "--raw", "--mechanism", "duchi"), "ε = 0.5, 1, 2, 4"),
+        "compare": (
+            ("compare", people, "--repeats", 1, "--no-recalibration", "--mechanism", "duchi"),
+            "ε = 0.5, 1, 2, 4",
+        ),
     }[command]
     page, picture = tmp_path / "page.html", tmp_path / f"picture{kind}"
     outcome = run(*arguments, "--html", page, "--png", picture)
@@ -154,7 +166,7 @@ def test_long_commands_show_progress_on_a_terminal(
         ("perturbing", ("perturb", collected.survey, collected.records, "-o", tmp_path / "r.parquet")),
         ("tallying", ("tally", collected.survey, collected.reports, "-o", tmp_path / "t")),
         ("attacking", ("audit", collected.survey, "--draws", 1000)),
-        ("simulated", ("compare", people, "--repeats", 1, "--raw", "--mechanism", "duchi")),
+        ("simulated", ("compare", people, "--repeats", 1, "--no-recalibration", "--mechanism", "duchi")),
         ("reproduce", ("reproduce", "case-study", "-o", out, "--workers", 1)),
         ("perturbing", ("demo", "--users", 1000, "-o", out)),
     ):

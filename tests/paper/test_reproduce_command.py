@@ -54,7 +54,7 @@ def test_the_command_in_the_report_has_no_paths(tmp_path, capsys):
     [
         (["fig9"], "target = 'fig9' is not allowed"),
         (["fig3", "--scale", "huge"], "--scale 'huge' is not allowed"),
-        (["fig3", "--reading", "z9"], "--reading 'z9' is not allowed"),
+        (["fig3", "--lambda-choice", "z9"], "--lambda-choice 'z9' is not allowed"),
         (["fig3", "--normalize", "none"], "--normalize 'none' is not allowed"),
         (["fig3", "--workers", "-1"], "--workers -1 is not allowed"),
         (["fig3", "--seed", "-1"], "--seed -1 is not allowed"),

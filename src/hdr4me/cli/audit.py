@@ -44,8 +44,10 @@ def audit(
     draws: Annotated[int, Option(help="Reports drawn for each of the attack's two values.")] = 1_000_000,
     tally: Annotated[File, Option(help="Audit this tally instead: can an honest population give it?")] = None,
     reports: Annotated[list[Path] | None, Option(help="… and its reports, for copies (repeat).")] = None,
-    level: Annotated[float, Option(help="… probability of any false alarm over all looks, at most.")] = 0.001,
-    look: Annotated[int, Option(help="… the number of this look at the collection.")] = 1,
+    false_alarm_rate: Annotated[
+        float, Option(help="… probability of any false alarm over all looks, at most.")
+    ] = 0.001,
+    looks_before: Annotated[int, Option(help="… how many times this collection was audited before.")] = 0,
     html: HTML = None,
     png: PNG = None,
     json: JSON = False,
@@ -69,7 +71,7 @@ def audit(
     if tally is None:
         passed = _audit_survey(document, draws, write, json)
     else:
-        passed = _audit_tally(document, tally, reports or [], level, look, write, json)
+        passed = _audit_tally(document, tally, reports or [], false_alarm_rate, looks_before + 1, write, json)
     if not passed:
         raise typer.Exit(1)
 
@@ -159,7 +161,10 @@ def _audit_tally(
     from hdr4me.tally import Tally
 
     tally = Tally.load(path, survey)
-    with opt.named_options(), working("looking at the counts"):
+    with (
+        opt.named_options(level="--false-alarm-rate", look="--looks-before"),
+        working("looking at the counts"),
+    ):
         copies = most_copies(survey, reports) if reports else None
         found = watch(tally, level=level, look=look, copies=copies)
     limits = [item.to_dict() for item in manipulation_bounds(survey)]

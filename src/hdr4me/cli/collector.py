@@ -32,7 +32,7 @@ def serve(
     host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Option(help="The port to listen on; 0 for any free one.")] = 8000,
     workers: Annotated[int, Option(help="Processes; more than one needs PostgreSQL.")] = 1,
-    origin: Annotated[Texts, Option(help="Origin of pages that may send reports (repeat).")] = None,
+    allow_origin: Annotated[Texts, Option(help="Origin of pages that may send reports (repeat).")] = None,
     token: Annotated[Texts, Option(metavar="<scope=token>", help="Allow a token (repeat).")] = None,
     min_reports: Annotated[int, Option("--min-reports", help="No answer from fewer reports.")] = 100,
     retain: Annotated[int, Option(help="Days after closing until only a round's tally is kept.")] = 7,
@@ -59,7 +59,7 @@ def serve(
         settings = Settings(
             database=database,
             min_reports=min_reports,
-            origins=tuple(origin or ()),
+            origins=tuple(allow_origin or ()),
             retain_days=retain,
             open_upload=not any(scope == "upload" for scope, _ in tokens),
             tolerance=tolerance,
@@ -148,7 +148,7 @@ def send(
     to: Annotated[str, Option(help="The collector's address, such as https://collector.example.")] = "",
     token: Annotated[str | None, Option(envvar="HDR4ME_TOKEN", help="An upload token, if needed.")] = None,
     round: Annotated[int | None, Option(help="The round's number; else the latest open round.")] = None,
-    form: Annotated[str, Option("--form", help="How reports travel: arrow or ndjson.")] = "arrow",
+    format: Annotated[str, Option(help="How reports travel: arrow or ndjson.")] = "arrow",
     spool: Annotated[File, Option(help="A folder that keeps reports and ids, to send them again.")] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
@@ -189,7 +189,7 @@ def send(
         made.seal(n)
     try:
         with progress("sending", len(made)) as advance, opt.named_options():
-            sent = send_spool(made, to, token=token, round=round, form=form, progress=advance)
+            sent = send_spool(made, to, token=token, round=round, form=format, progress=advance)
     except NotTaken as error:
         how = "Give the token by --token or HDR4ME_TOKEN. " if "needs a token" in str(error) else ""
         again = f"hdr4me send {survey} --spool {folder} --to {to}"

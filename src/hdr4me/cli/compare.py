@@ -128,7 +128,9 @@ def compare(
     sampled: Annotated[int, Option(help="How many questions each user answers (m).")] = 1,
     users: Annotated[int | None, Option(help="How many users to draw; the rows unless given.")] = None,
     repeats: Annotated[int, Option(help="Simulated collections for each line.")] = 20,
-    raw: Annotated[bool, Option("--raw", help="Without re-calibration, which is slow.")] = False,
+    no_recalibration: Annotated[
+        bool, Option("--no-recalibration", help="Skip re-calibration (faster).")
+    ] = False,
     seed: Annotated[int, Option(help="The same seed gives the same numbers.")] = 0,
     html: HTML = None,
     png: PNG = None,
@@ -161,7 +163,7 @@ def compare(
             sampled=sampled,
             users=users,
             repeats=repeats,
-            recalibrate=not raw,
+            recalibrate=not no_recalibration,
             seed=seed,
             progress=done,
         )

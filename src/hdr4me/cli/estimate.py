@@ -29,7 +29,7 @@ COLUMNS = ("dimension", "category", "estimate", "standard_error", "lower", "uppe
 def estimate(
     source: Annotated[list[Path], Argument(help="One or more tallies; or with --survey, files of reports.")],
     survey: Annotated[File, Option(help="The survey, when the sources are reports.")] = None,
-    level: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95,
+    confidence: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95,
     simultaneous: Annotated[bool, Option("--simultaneous", help="Intervals for all rows at once.")] = False,
     recalibrate: Annotated[str | None, Option(help="Re-calibrate by this method, or by auto.")] = None,
     order: Annotated[Texts, Option(help="Re-calibrate a curve: a,b,c or 'steps_*' (repeat).")] = None,
@@ -42,9 +42,13 @@ def estimate(
     variance: Annotated[bool, Option("--variance", help="Also variances and standard deviations.")] = False,
     correlation: Annotated[Texts, Option(metavar="<a,b>", help="Also a correlation (repeat).")] = None,
     by: Annotated[str | None, Option(help="Also means and shares in each group of this category.")] = None,
-    pairs: Annotated[File, Option(help="Pair counts for --correlation and --by with tallies.")] = None,
-    short: Annotated[bool, Option("--short", help="Shorter intervals that assume no spikes.")] = False,
-    later: Annotated[list[Path] | None, Option("--round", help="A tally of a later round (repeat).")] = None,
+    pair_counts: Annotated[File, Option(help="Pair counts for --correlation and --by with tallies.")] = None,
+    approximate: Annotated[
+        bool, Option("--approximate", help="Shorter intervals that assume no spikes.")
+    ] = False,
+    later_round: Annotated[
+        list[Path] | None, Option("--later-round", help="A tally of a later round (repeat).")
+    ] = None,
     html: HTML = None,
     png: PNG = None,
     csv: Annotated[File, Option(help="Write the rows as CSV ('-': standard output).")] = None,
@@ -72,16 +76,18 @@ def estimate(
         raise InvalidInput("--simultaneous and --recalibrate do not go together: give one of them")
     if recalibrate is None and (order or groups or interval != "conservative"):
         raise InvalidInput("--order, --groups and --interval go with --recalibrate: give it too")
-    if later and (recalibrate is not None or quantiles or histogram or variance or correlation or by):
-        raise InvalidInput("--round combines means, shares and frequencies: ask each round for anything else")
+    if later_round and (recalibrate is not None or quantiles or histogram or variance or correlation or by):
+        raise InvalidInput(
+            "--later-round combines means, shares and frequencies: ask each round for anything else"
+        )
     files = [None if to_stdout else csv, html, parquet]
-    opt.check_outputs(files, [*source, survey, pairs, *(later or [])], png=png)
+    opt.check_outputs(files, [*source, survey, pair_counts, *(later_round or [])], png=png)
     opt.check_twice(source)
     watch = Watch()
     tally = _tally(source, survey, engine, master, watch)
     with watch("estimating"):
-        rounds = [tally, *(opt.load_sum([path]) for path in later or ())]
-        found = statistics.combine(rounds) if later else tally.estimate()
+        rounds = [tally, *(opt.load_sum([path]) for path in later_round or ())]
+        found = statistics.combine(rounds) if later_round else tally.estimate()
     final, advice = found, []
     with opt.named_options():
         if recalibrate is not None:
@@ -92,26 +98,28 @@ def estimate(
             }
             with watch("re-calibrating"):
                 final = found.recalibrate(recalibrate, **lists)
-                rows, advice = final.table(level=level, kind=interval), list(final.advice)
+                rows, advice = final.table(level=confidence, kind=interval), list(final.advice)
         else:
             with watch("intervals"):
-                rows = found.table(level, simultaneous=simultaneous)
+                rows = found.table(confidence, simultaneous=simultaneous)
         more = _distributions(tally, quantiles, histogram or (), variance, watch)
         wanted = [opt.pair_of("--correlation", text) for text in correlation or ()]
         if wanted or by is not None:
             with watch("estimating pairs of dimensions"):
-                more += _of_two(tally, wanted, by, pairs, source if survey is not None else ())
+                more += _of_two(tally, wanted, by, pair_counts, source if survey is not None else ())
         for answer in more:
-            kind = ("approximate" if short else "conservative") if answer.intervals is not None else None
+            kind = (
+                ("approximate" if approximate else "conservative") if answer.intervals is not None else None
+            )
             with watch(f"intervals: {answer.statistics[0]}" if len(answer) else "intervals"):
-                rows += answer.table(level, simultaneous=simultaneous, kind=kind)
-    title = f"{found.n_reports:,} reports, {100 * level:g} % intervals"
-    made = stamp(tally.survey.fingerprint, tally.survey.epsilon, level)
+                rows += answer.table(confidence, simultaneous=simultaneous, kind=kind)
+    title = f"{found.n_reports:,} reports, {100 * confidence:g} % intervals"
+    made = stamp(tally.survey.fingerprint, tally.survey.epsilon, confidence)
     shown: list[dict[str, Any]] = rows
     notes: list[str] = []
     if not every and (html or png or not (json or csv or parquet)):
         with watch("choosing what is shown"):
-            shown, notes = largest_rows(final, rows[: len(found)], level, simultaneous=simultaneous)
+            shown, notes = largest_rows(final, rows[: len(found)], confidence, simultaneous=simultaneous)
         shown += rows[len(found) :]
     if html is not None or png is not None:
         from matplotlib.figure import Figure
@@ -246,8 +254,9 @@ def _pair_counts(
         return PairCounts.load(pairs)
     if not reports:
         raise InvalidInput(
-            "a tally does not count two dimensions together: give --pairs (hdr4me tally --pair a,b makes the "
-            "file), or the reports with --survey"
+            "correlations and group means need reports that answer both questions: create the survey with --sampled 2 "
+            "or --pair-question, then give --pair-counts FILE (hdr4me tally --count-pair a,b writes it), or give the "
+            "reports and their --survey"
         )
     counts = PairCounts(tally.survey, apart)
     for path in reports:

@@ -30,7 +30,6 @@ JSON = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 HTML = Annotated[File, Option(help="Write a page with tables and pictures.")]
 PNG = Annotated[File, Option(help="Write the pictures (.png, .svg, .pdf).")]
 SCHEMA = Annotated[File, Option(help="A schema (.json, .toml) that gives ranges and categories.")]
-PAIR = Annotated[Texts, Option(metavar="<a,b>", help="Two dimensions that are used together (repeat).")]
 QUANTILES = Annotated[str | None, Option(metavar="<p,…>", help="Quantiles of numbers, such as 0.5,0.9.")]
 ENGINE = Annotated[str, Option("--engine", help="Where the work is done: local, spark, or a registered one.")]
 MASTER = Annotated[str | None, Option("--master", help="For spark: the master's URL, such as local[2].")]
@@ -39,18 +38,20 @@ ENCODING = Annotated[str | None, Option(help="The encoding of text files: UTF-8 
 UNUSABLE = Annotated[bool, Option("--allow-unusable", help="Go on where a column has no usable value.")]
 
 _SAME = (
-    "audience", "categorical", "delimiter", "encoding", "engine", "epsilon", "every", "form", "groups", "level",
-    "limit", "look", "master", "mechanism", "name", "order", "prior", "probabilities", "probability",
+    "audience", "categorical", "delimiter", "encoding", "engine", "epsilon", "every", "groups",
+    "limit", "master", "mechanism", "name", "order", "prior", "probabilities", "probability",
     "purpose", "rate", "repeats", "schema", "statistic", "tolerance", "users", "values", "variance", "workers",
-    "scale", "reading", "normalize", "data", "dims",
+    "scale", "normalize", "data", "dims",
 )  # fmt: skip
 _NAMES = {name: f"--{name}" for name in _SAME} | {
-    "users": "--users", "dims": "--dims", "sampled": "--sampled", "category_count": "--categories",
+    "users": "--users", "dims": "--dims", "sampled": "--sampled", "category_count": "--category-count",
     "memoized_epsilon": "--memoized-epsilon",
-    "mechanisms": "--mechanism", "columns": "--column", "pairs": "--pair", "blocks": "--block", "p": "--quantiles",
-    "edges": "--histogram", "bins": "--histogram", "t": "--values", "rank_by": "--rank-by", "during": "--for",
-    "method": "--recalibrate", "kind": "--interval", "url": "--to", "min_reports": "--min-reports",
-    "origins": "--origin", "retain_days": "--retain",
+    "mechanisms": "--mechanism", "columns": "--column", "pairs": "--pair-question", "blocks": "--block-question",
+    "p": "--quantiles", "edges": "--histogram", "bins": "--histogram", "t": "--values", "rank_by": "--rank-by",
+    "during": "--duration", "method": "--recalibrate", "kind": "--interval", "url": "--to",
+    "min_reports": "--min-reports", "level": "--confidence", "form": "--format", "reading": "--lambda-choice",
+    "origins": "--allow-origin",
+    "retain_days": "--retain",
 }  # fmt: skip
 _DESCRIPTION = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}  # where the provenance is
 

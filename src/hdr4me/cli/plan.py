@@ -34,11 +34,13 @@ def plan(
     tolerance: Annotated[Texts, Option(metavar="<x or name=x>", help="Largest error (repeat).")] = None,
     probability: Annotated[float | None, Option(help="… with this probability (0.95 unless given).")] = None,
     schema: SCHEMA = None,
-    categories: Annotated[int | None, Option(help="With --dims: each has this many categories.")] = None,
+    category_count: Annotated[int | None, Option(help="With --dims: each has this many categories.")] = None,
     mechanism: Annotated[Texts, Option(metavar="<str>", help="Only these for numbers (repeat).")] = None,
     categorical: Annotated[Texts, Option(metavar="<str>", help="Only these for categories (repeat).")] = None,
     prior: Annotated[str, Option(help="uniform, worst, a tally, or a file of values.")] = "uniform",
-    each: Annotated[bool, Option("--each", help="The tolerance is for each dimension alone.")] = False,
+    per_dimension: Annotated[
+        bool, Option("--per-dimension", help="The tolerance is for each dimension alone.")
+    ] = False,
     rank_by: Annotated[str, Option(help="error, or probability (of staying within tolerance).")] = "error",
     statistic: Annotated[str, Option(help="Rank by: mean, distribution, quantile, variance, sd …")] = "mean",
     quantiles: QUANTILES = None,
@@ -49,8 +51,10 @@ def plan(
     shuffled: Annotated[bool, Option("--shuffled", help="The guarantee in the shuffle model.")] = False,
     delta: Annotated[float | None, Option(help="… the δ of that guarantee (1e-6 unless given).")] = None,
     every: Annotated[str | None, Option(help="The same users answer every day, week, 30d …")] = None,
-    during: Annotated[str | None, Option("--for", help="… for so long: 30d, 6m, 1y.")] = None,
-    fakes: Annotated[float | None, Option(help="Share of poisoned reports to bound, such as 0.01.")] = None,
+    duration: Annotated[str | None, Option(help="… for so long: 30d, 6m, 1y.")] = None,
+    poisoned: Annotated[
+        float | None, Option(help="Share of poisoned reports to bound, such as 0.01.")
+    ] = None,
     json: JSON = False,
 ) -> None:
     """Rank the ways to collect by their predicted error, and solve for what is left out.
@@ -68,9 +72,9 @@ def plan(
     if delta is not None and not shuffled:
         raise InvalidInput("--delta goes with --shuffled: give both")
     opt.check("--delta", delta, delta is None or 1e-100 <= delta < 1, "a number from 1e-100 and below 1")
-    opt.check("--fakes", fakes, fakes is None or 0 < fakes < 1, "a share between 0 and 1")
+    opt.check("--poisoned", poisoned, poisoned is None or 0 < poisoned < 1, "a share between 0 and 1")
     opt.check("--rounds", rounds, rounds in (1, 2), "1 or 2")
-    n_rounds = _periods(every, during)
+    n_rounds = _periods(every, duration)
     loaded = opt.load_schema(schema)
     if output is not None and loaded is None:
         raise InvalidInput("--output needs --schema: a survey names its dimensions")
@@ -84,11 +88,11 @@ def plan(
                 epsilon=epsilon,
                 tolerance=_tolerances(tolerance),
                 probability=probability,
-                category_count=categories,
+                category_count=category_count,
                 mechanisms=mechanism,
                 categorical=categorical,
                 **_expected(prior, loaded),
-                jointly=not each,
+                jointly=not per_dimension,
                 rank_by=rank_by,
                 statistic=statistic,
                 p=None if quantiles is None else opt.numbers("--quantiles", quantiles),
@@ -118,10 +122,10 @@ def plan(
         with working("drawing"):
             opt.write_results(html, png, made, lambda: plan_page(found), lambda: draw(found))
     lines, more = _guarantees(best, shuffled, 1e-6 if delta is None else delta, n_rounds)
-    if fakes is not None:
+    if poisoned is not None:
         from hdr4me.accounting.poisoning import manipulation_bounds
 
-        more["poisoning"] = [item.to_dict(fakes) for item in manipulation_bounds(_survey(best))]
+        more["poisoning"] = [item.to_dict(poisoned) for item in manipulation_bounds(_survey(best))]
     if rounds == 2:
         more["rounds"] = _second_round(found)
     if json:
@@ -135,7 +139,7 @@ def plan(
             _show_second(more["rounds"])
         for line in lines:
             typer.echo(line)
-        if more.get("fakes"):
+        if more.get("poisoning"):
             manipulation_table(more["poisoning"])
     if refusal is not None:
         raise typer.Exit(1)
@@ -146,7 +150,9 @@ def _periods(every: str | None, during: str | None) -> int | None:
     if every is None and during is None:
         return None
     if every is None or during is None:
-        raise InvalidInput("--every and --for go together: give both, such as --every week --for 1y")
+        raise InvalidInput(
+            "--every and --duration go together: give both, such as --every week --duration 1y"
+        )
     from hdr4me.client.ledger import rounds
 
     with opt.named_options():

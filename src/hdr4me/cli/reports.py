@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import DELIMITER, ENCODING, ENGINE, JSON, MASTER, OUTPUT, PAIR, SURVEY, UNUSABLE, File
+from hdr4me.cli.options import (
+    DELIMITER,
+    ENCODING,
+    ENGINE,
+    JSON,
+    MASTER,
+    OUTPUT,
+    SURVEY,
+    UNUSABLE,
+    File,
+    Texts,
+)
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
 
@@ -26,7 +37,9 @@ def perturb(
     output: Annotated[File, Option("--output", "-o", help="Reports: .parquet, .arrow or .jsonl.")] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
-    check: Annotated[bool, Option("--check", help="Show the account of the records; write nothing.")] = False,
+    check_only: Annotated[
+        bool, Option("--check-only", help="Show the account of the records; write nothing.")
+    ] = False,
     allow_unusable: UNUSABLE = False,
     engine: ENGINE = "local",
     master: MASTER = None,
@@ -42,8 +55,10 @@ def perturb(
     """
     from hdr4me.survey import Survey
 
-    if check == (output is not None):
-        raise InvalidInput("give --output for the reports, or --check to read the records and write nothing")
+    if check_only == (output is not None):
+        raise InvalidInput(
+            "give --output for the reports, or --check-only to read the records and write nothing"
+        )
     files = record_files(records, encoding, delimiter)
     opt.check_outputs([output], [survey, *(Path(path) for path in records if path != "-")])
     document = Survey.load(survey)
@@ -121,14 +136,16 @@ def tally(
     output: OUTPUT,
     quarantine: Annotated[File, Option(help="Where bad reports go, with reasons (JSON lines).")] = None,
     strict: Annotated[bool, Option("--strict", help="Stop at the first bad report.")] = False,
-    pair: PAIR = None,
+    count_pair: Annotated[
+        Texts, Option(metavar="<a,b>", help="Count these two dimensions jointly (repeat).")
+    ] = None,
     engine: ENGINE = "local",
     master: MASTER = None,
     json: JSON = False,
 ) -> None:
     """Count reports into integers; bad ones are left out, counted by reason and, with --quarantine, kept.
 
-    Each --pair is also counted together, into the file OUTPUT.pairs.
+    Each --count-pair is also counted together, into the file OUTPUT.pairs.
 
     Example: hdr4me tally survey.json reports-*.parquet --output day.tally
     """
@@ -136,11 +153,11 @@ def tally(
     from hdr4me.survey import Survey
     from hdr4me.tally import PairCounts
 
-    beside = output.with_name(output.name + ".pairs") if pair else None
+    beside = output.with_name(output.name + ".pairs") if count_pair else None
     opt.check_outputs([output, quarantine, beside], [survey, *reports])
     opt.check_twice(reports)
     document = Survey.load(survey)
-    names = [opt.pair_of("--pair", text) for text in pair or []]
+    names = [opt.pair_of("--count-pair", text) for text in count_pair or []]
     if names:
         PairCounts(document, names)  # refused before any report is read if they cannot be counted
     with opt.open_engine(engine, master) as worker:

@@ -23,7 +23,18 @@ if TYPE_CHECKING:
 
 
 # The options that decide the numbers.
-_GIVEN = ("scale", "seed", "cov19", "normalize", "reading", "data", "users", "dims", "epsilon", "mechanism")
+_GIVEN = (
+    "scale",
+    "seed",
+    "cov19",
+    "normalize",
+    "lambda_choice",
+    "data",
+    "users",
+    "dims",
+    "epsilon",
+    "mechanism",
+)
 
 
 def reproduce(
@@ -40,7 +51,9 @@ def reproduce(
     epsilon: Annotated[list[float] | None, Option(help="Own study: a budget (repeat).")] = None,
     mechanism: Annotated[Texts, Option(help="Own study: a mechanism (repeat).")] = None,
     normalize: Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")] = "auto",
-    reading: Annotated[str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")] = None,
+    lambda_choice: Annotated[
+        str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")
+    ] = None,
     json: JSON = False,
 ) -> None:
     """Run the paper's case study and section VI again: figures, tables, claims, errata, in one report.
@@ -72,7 +85,7 @@ def reproduce(
             cells = own_cells(own, size)
         else:
             cells = cells_for(target, size)
-        chosen = DEFAULT if reading is None else reading_named(reading)
+        chosen = DEFAULT if lambda_choice is None else reading_named(lambda_choice)
         normalization = check_normalization(normalize)
     opt.check("--workers", workers, workers >= 0, "an integer >= 0")
     opt.check("--seed", seed, seed >= 0, "an integer >= 0")
@@ -109,7 +122,7 @@ def reproduce(
     files = publish(results, verdicts, about, output)
     columns, rows = own_table(results, chosen) if mine else (TABLE_COLUMNS, table2())
     if json:
-        document = {"command": about.command, "reading": chosen.name, "seconds": about.seconds}
+        document = {"command": about.command, "lambda_choice": chosen.name, "seconds": about.seconds}
         shown = [dict(zip(columns, row, strict=True)) for row in rows]
         claims = [vars(verdict) for verdict in verdicts]
         print_json({**document, "claims": claims, "cells" if mine else "case_study": shown, "files": files})
@@ -130,7 +143,7 @@ def _command(target: str, given: dict[str, Any]) -> str:
     for name in _GIVEN:
         value = given[name]
         for item in value if isinstance(value, list | tuple) else [] if value is None else [value]:
-            parts += [f"--{name}", f"{item:g}" if isinstance(item, float) else str(item)]
+            parts += [f"--{name.replace('_', '-')}", f"{item:g}" if isinstance(item, float) else str(item)]
     return " ".join(parts)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import JSON, OUTPUT, File
+from hdr4me.cli.options import JSON, OUTPUT, PNG
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.html import stamp
@@ -21,9 +21,9 @@ _COLUMNS = ["dimension", "low", "high", "next low", "next high", "width", "weigh
 
 def rounds(
     tallies: Annotated[list[Path], Argument(help="One tally for each round, in order of time.")],
-    answers: Annotated[str, Option(help="permanent (memoized responses) or fresh noise.")] = "permanent",
-    level: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95,
-    picture: Annotated[File, Option(help="Draw the trends (.png, .svg, .pdf).")] = None,
+    noise: Annotated[str, Option(help="memoized (the same noise in each round) or fresh.")] = "memoized",
+    confidence: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95,
+    png: PNG = None,
     json: JSON = False,
 ) -> None:
     """Compare and combine the rounds of a series: average, last change and trend, with conservative errors.
@@ -31,7 +31,7 @@ def rounds(
     Permanent noise does not average out, and tallies do not show how much of it two rounds share: the errors printed
     then hold whatever changed. Fresh noise is independent, and averages.
 
-    Example: hdr4me rounds week-1.tally week-2.tally week-3.tally --answers permanent --picture trend.svg
+    Example: hdr4me rounds week-1.tally week-2.tally week-3.tally --noise memoized --png trend.svg
     """
     import numpy as np
     from scipy.special import ndtri
@@ -39,11 +39,11 @@ def rounds(
     from hdr4me.accounting.rounds import average, difference, slope
     from hdr4me.tally import Tally
 
-    opt.check("--answers", repr(answers), answers in ("permanent", "fresh"), "permanent or fresh")
-    opt.check("--level", level, 0 < level < 1, "a number between 0 and 1")
+    opt.check("--noise", repr(noise), noise in ("memoized", "fresh"), "memoized or fresh")
+    opt.check("--confidence", confidence, 0 < confidence < 1, "a number between 0 and 1")
     if len(tallies) < 2:
         raise InvalidInput("one round has no trend: give at least two tallies (hdr4me estimate is for one)")
-    opt.check_outputs([], tallies, picture=picture)
+    opt.check_outputs([], tallies, png=png)
     opt.check_twice(tallies)
     loaded = [Tally.load(path) for path in tallies]
     for path, tally in zip(tallies, loaded, strict=True):
@@ -53,11 +53,11 @@ def rounds(
     x, s = (
         np.array([[row[key] for row in t] for t in tables], float) for key in ("estimate", "standard_error")
     )
-    permanent, z, last = answers == "permanent", float(ndtri((1 + level) / 2)), len(x) - 1
+    memoized, z, last = noise == "memoized", float(ndtri((1 + confidence) / 2)), len(x) - 1
     parts = {
-        "average": average(x, s, permanent=permanent),
-        "change": difference(x, s, last - 1, last, permanent=permanent),
-        "trend": slope(x, s, permanent=permanent),
+        "average": average(x, s, permanent=memoized),
+        "change": difference(x, s, last - 1, last, permanent=memoized),
+        "trend": slope(x, s, permanent=memoized),
     }
     rows: list[dict[str, Any]] = []
     shown: list[list[object]] = []
@@ -71,23 +71,23 @@ def rounds(
             line += [value, reach]
         rows.append(row)
         shown.append(line)
-    if picture is not None:
-        made = stamp(None, loaded[0].survey.epsilon, level)
-        opt.write_picture(picture, _draw(rows, x, z * s, permanent), made)
+    if png is not None:
+        made = stamp(None, loaded[0].survey.epsilon, confidence)
+        opt.write_picture(png, _draw(rows, x, z * s, memoized), made)
     if json:
         users = [tally.n_reports for tally in loaded]
-        print_json({"answers": answers, "level": level, "users": users, "rows": rows})
+        print_json({"noise": noise, "confidence": confidence, "users": users, "rows": rows})
         return
     print_table(
-        f"{len(x)} rounds, {100 * level:g} % intervals, {answers} answers",
+        f"{len(x)} rounds, {100 * confidence:g} % intervals, {noise} noise",
         ["dimension", "category", "last round", "average", "±", "last change", "±", "trend a round", "±"],
         shown,
     )
-    if permanent:
+    if memoized:
         print_note("permanent noise does not average out: the errors are upper bounds, whatever changed")
 
 
-def _draw(rows: list[dict[str, Any]], x: Any, reach: Any, permanent: bool) -> Figure:
+def _draw(rows: list[dict[str, Any]], x: Any, reach: Any, memoized: bool) -> Figure:
     """Each row's rounds with their intervals; with permanent answers the intervals move together."""
     from matplotlib.figure import Figure
 
@@ -103,7 +103,7 @@ def _draw(rows: list[dict[str, Any]], x: Any, reach: Any, permanent: bool) -> Fi
         axes.set_title(": ".join(filter(None, (row["dimension"], row["category"]))), fontsize=9)
         axes.set_xticks(list(t) if len(x) <= 12 else [1, len(x)])
         axes.tick_params(labelsize=7)
-    noise = "the same noise in every round" if permanent else "new noise in every round"
+    noise = "the same noise in every round" if memoized else "new noise in every round"
     figure.supxlabel(f"round ({noise})", fontsize=9)
     return figure
 
@@ -114,12 +114,14 @@ def refine(
     users: Annotated[int | None, Option(help="Users of the next round (default: 4 x the pilot's).")] = None,
     mechanism: Annotated[str, Option(help="For numbers; designed: for the pilot's values.")] = "designed",
     name: Annotated[str, Option(help="A name for the next survey.")] = "",
-    even: Annotated[bool, Option("--even", help="Draw all questions equally often.")] = False,
+    equal_weights: Annotated[
+        bool, Option("--equal-weights", help="Draw all questions equally often.")
+    ] = False,
     json: JSON = False,
 ) -> None:
     """Narrow each number's range to where the pilot found the values: less noise for the same budget.
 
-    Other users answer the next round; `hdr4me estimate pilot.tally --round next.tally` combines both.
+    Other users answer the next round; `hdr4me estimate pilot.tally --later-round next.tally` combines both.
 
     Example: hdr4me refine day1.tally -o round2.json
     """
@@ -129,7 +131,7 @@ def refine(
     opt.check_twice(pilot)
     tally = opt.load_sum(pilot)
     with opt.named_options(), working("designing"):
-        survey = next_survey(tally, users=users, mechanism=mechanism, weigh=not even, name=name)
+        survey = next_survey(tally, users=users, mechanism=mechanism, weigh=not equal_weights, name=name)
     survey.save(output)
     rows: list[list[object]] = []
     for before, after in zip(tally.survey.schema, survey.schema, strict=True):

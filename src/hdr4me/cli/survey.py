@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from hdr4me.atomic import write_text
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import DELIMITER, ENCODING, JSON, PAIR, SURVEY, File, Texts
+from hdr4me.cli.options import DELIMITER, ENCODING, JSON, SURVEY, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.counted import counted
@@ -41,8 +41,12 @@ def survey(
     memoized_epsilon: Annotated[
         float | None, Option(help="Budget of all permanent answers to a record.")
     ] = None,
-    pair: PAIR = None,
-    block: Annotated[Texts, Option(metavar="<a,b,x*>", help="Numbers asked as signs (repeat).")] = None,
+    pair_question: Annotated[
+        Texts, Option(metavar="<a,b>", help="Ask two numbers as one question (repeat).")
+    ] = None,
+    block_question: Annotated[
+        Texts, Option(metavar="<a,b,x*>", help="Ask signs of numbers as one question (repeat).")
+    ] = None,
     name: Annotated[str, Option(help="A name, kept in the document.")] = "",
     ranges: Annotated[Texts, Option("--range", metavar="<column=low:high>", help="A range.")] = None,
     categories: Annotated[Texts, Option("--categories", metavar="<column=a,b,c>", help="Categories.")] = None,
@@ -59,8 +63,8 @@ def survey(
 
     Ranges and categories are never estimated from the private data: for a file of records you give them, and only the
     columns that you give them for are asked; names may be patterns, such as --range 'p*=0:1'. A --default replaces
-    missing values, with --optional missing is an answer. Each --pair is asked together under the whole budget, and a
-    --product gives a covariance. All of these can be repeated.
+    missing values, with --optional missing is an answer. Each --pair-question is asked together under the whole
+    budget, and a --product gives a covariance. All of these can be repeated.
 
     Example: hdr4me survey schema.toml --epsilon 2 --sampled 3 --output survey.json
     """
@@ -109,8 +113,8 @@ def survey(
             name=name,
             purpose=purpose,
             memoized_epsilon=memoized_epsilon,
-            pairs=[opt.pair_of("--pair", text) for text in pair or []],
-            blocks=[opt.names_of(text, numeric) for text in block or []],
+            pairs=[opt.pair_of("--pair-question", text) for text in pair_question or []],
+            blocks=[opt.names_of(text, numeric) for text in block_question or []],
         )
     if epsilon > _LARGE:
         odds = math.exp(min(epsilon, 700.0))

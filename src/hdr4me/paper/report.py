@@ -105,7 +105,7 @@ def _opening(results: Results, about: About) -> list[Block]:
             "dimensions. With the CORD-19 embeddings file, give `--cov19 PATH`."
         )
     name, title = about.reading.name, about.reading.title
-    parts.append(f"The reading of λ* in the figures: **{title}** (`--reading {name}`).")
+    parts.append(f"The reading of λ* in the figures: **{title}** (`--lambda-choice {name}`).")
     return [Text(part) for part in parts]
 
 
