@@ -50,7 +50,7 @@ def test_correlation_and_groups_from_pairs_and_from_reports(run, folder):
     asked = ("--correlation", "age,income", "--by", "region", "--json")
     from_pairs = run("estimate", folder / "day.tally", "--pair-counts", folder / "day.tally.pairs", *asked)
     from_reports = run("estimate", folder / "reports.parquet", "--survey", folder / "survey.json", *asked)
-    assert "income was not counted together with region" in from_pairs.err
+    assert "has no joint counts of income and region" in from_pairs.err
     first, second = (
         {(r["statistic"], r["dimension"], r["category"]): r["estimate"] for r in outcome.json["rows"]}
         for outcome in (from_pairs, from_reports)
@@ -110,13 +110,13 @@ def test_a_plan_for_a_statistic_and_for_two_rounds(run, plain, folder):
     (folder / "few.csv").write_text("age\n" + "\n".join(str(58 + i % 5) for i in range(200)) + "\n")
     (folder / "age.toml").write_text('[[dimensions]]\nname = "age"\nlow = 0\nhigh = 120\n')
     two = ("plan", "--users", "40000", "--schema", folder / "age.toml", "--epsilon", "1", "--rounds", "2")
-    told = run(*two, "--prior", folder / "few.csv", "--json").json["rounds"]
-    assert told[0]["gain"] > 3
-    assert told[0]["standard_error_of_two"] < told[0]["standard_error"]
-    assert "gain nothing" in run(*two).err
-    assert "MSE less by" in run(*two).out
+    message = run(*two, "--prior", folder / "few.csv", "--json").json["rounds"]
+    assert message[0]["gain"] > 3
+    assert message[0]["standard_error_of_two"] < message[0]["standard_error"]
+    assert "gains nothing" in run(*two).err
+    assert "MSE reduced" in run(*two).out
     assert "--rounds 5 is not allowed: 1 or 2" in plain(*asked, "--rounds", "5")
-    assert "there are none" in plain(*asked[:-4], "--category-count", "3", "--rounds", "2")
+    assert "needs numeric dimensions" in plain(*asked[:-4], "--category-count", "3", "--rounds", "2")
 
 
 def test_pictures_and_csv(run, folder):
@@ -133,8 +133,8 @@ def test_pictures_and_csv(run, folder):
 def test_a_second_round(run, folder):
     outcome = run("refine", folder / "day.tally", "-o", folder / "round2.json", "--json")
     narrow = {row["dimension"]: row for row in outcome.json["rows"]}
-    assert 0 <= narrow["age"]["next low"] < 49.5 < narrow["age"]["next high"] <= 120
-    assert narrow["region"]["width"] is None
+    assert 0 <= narrow["age"]["next_low"] < 49.5 < narrow["age"]["next_high"] <= 120
+    assert narrow["region"]["range_kept"] is None
     assert run("refine", folder / "day.tally", "-o", folder / "round2.json", "--equal-weights").code == 0
     run("perturb", folder / "round2.json", folder / "people.csv", "-o", folder / "reports2.parquet")
     run("tally", folder / "round2.json", folder / "reports2.parquet", "-o", folder / "second.tally")
@@ -152,7 +152,7 @@ def test_a_second_round(run, folder):
         (["--histogram", "age=5,1"], "--histogram [5.0, 1.0] is not allowed"),
         (["--correlation", "age"], "two names separated by a comma"),
         (["--correlation", "age,income"], "give --pair-counts"),
-        (["--by", "age"], "not a category"),
+        (["--by", "age"], "not a categorical dimension"),
         (["--later-round", "x.tally", "--variance"], "--later-round combines means"),
     ],
 )
@@ -160,12 +160,10 @@ def test_bad_options_are_named(plain, folder, options, words):
     assert words in plain("estimate", folder / "day.tally", *options)
 
 
-def test_what_a_channel_cannot_tell(run, plain, folder):
+def test_statistics_that_a_channel_does_not_support(run, plain, folder):
     run("perturb", folder / "duchi.json", folder / "people.csv", "-o", folder / "duchi.parquet")
     run("tally", folder / "duchi.json", folder / "duchi.parquet", "-o", folder / "duchi.tally")
-    assert (
-        "no number of this survey shows" in run("estimate", folder / "duchi.tally", "--quantiles", "0.5").err
-    )
+    assert "does not allow quantiles" in run("estimate", folder / "duchi.tally", "--quantiles", "0.5").err
     assert "square_wave" in plain("estimate", folder / "duchi.tally", "--histogram", "age=0,60")
     assert "no range can be narrowed" in plain("refine", folder / "duchi.tally", "-o", folder / "none.json")
     assert "each user answers one question" in plain(
@@ -194,8 +192,8 @@ def test_a_survey_for_distributions(run, plain, folder):
     assert "--purpose 'fun' is not allowed" in plain("survey", folder / "schema.toml", "--purpose", "fun")
 
 
-def test_everything_that_may_take_long_is_watched(run, folder, monkeypatch, tmp_path):
-    """On a terminal each of these is named after two seconds; intervals are told one dimension after the other."""
+def test_long_steps_of_estimate_show_progress(run, folder, monkeypatch, tmp_path):
+    """On a terminal each of these is named after two seconds; intervals report their progress by dimension."""
     from hdr4me.cli.output import Watch
 
     seen: list[str] = []
@@ -206,7 +204,7 @@ def test_everything_that_may_take_long_is_watched(run, folder, monkeypatch, tmp_
             seen.append(label)
             return super().__call__(label)
 
-        def told(self, done, of):
+        def update(self, done, of):
             if seen[-1].startswith("intervals"):
                 now.append((done, of))
 
@@ -221,7 +219,7 @@ def test_everything_that_may_take_long_is_watched(run, folder, monkeypatch, tmp_
         "intervals: distribution",
         "intervals: variance",
         "intervals: sd",
-        "choosing what is shown",
+        "selecting rows",
         "drawing",
     }
     assert now == [(0, 2), (1, 2)] * 2
