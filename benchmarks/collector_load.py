@@ -82,9 +82,7 @@ def running(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A server of a checkout in a process of its own, ended by SIGTERM."""
     environment = {**os.environ, "PYTHONPATH": str(root / "src")}
-    process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for(port, process)
         yield process
@@ -437,7 +435,9 @@ def main() -> None:
         folder = Path(name)
         survey.save(folder / "survey.json")
         for part in given.only.split(","):
-            found[part] = {"compare": compare, "grow": grow, "versions": versions}[part](folder, survey, rows, given)
+            found[part] = {"compare": compare, "grow": grow, "versions": versions}[part](
+                folder, survey, rows, given
+            )
     text = json.dumps(found, indent=2)
     print(text)
     if given.output is not None:
