@@ -1,4 +1,4 @@
-"""Draws docs/figures/over-time.svg: how often a binary attribute is guessed right, with fresh noise and memoized responses.
+"""Draws docs/figures/over-time.svg: how often a binary attribute is guessed, with fresh noise and memoized responses.
 
     python benchmarks/over_time.py docs/figures/over-time.svg
 
