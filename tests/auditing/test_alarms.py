@@ -283,7 +283,9 @@ def test_the_manipulation_bound_of_an_optional_number_knows_that_it_is_a_ratio(p
         counts = 0.99 * honest + 0.01 * np.eye(len(value))
         moved.append(60 * np.abs(counts @ value / (counts @ there) - mean).max())
     found = manipulation_bounds(survey, {"age": present})[0]
-    assert max(moved) == pytest.approx(found.shift(0.01), rel=1e-6)  # attained: all at one end, the worst cell
+    assert max(moved) == pytest.approx(
+        found.shift(0.01), rel=1e-6
+    )  # attained: all at one end, the worst cell
     assert found.shift(0.01) > 1.5 * manipulation_bounds(survey)[0].shift(0.01)
     assert found.to_dict()["present"] == present
     assert manipulation_bounds(survey, {"age": 0.0})[0].to_dict()["shift"] is None

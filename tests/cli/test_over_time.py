@@ -89,10 +89,10 @@ def test_a_plan_in_a_crowd_and_over_time(run: Any, plain: Any) -> None:
     shown = run(*plan, "--shuffled", "--delta", "1e-6", "--every", "day", "--for", "30d")
     assert shown.code == 0
     assert (
-        "100,000 reports together are (0.118, 1e-06)-private (closed form, from ε alone: 0.535)" in shown.out
+        "100,000 reports together are (0.0848, 1e-06)-private (closed form, from ε alone: 0.535)" in shown.out
     )
     assert "Conversely, a local ε up to" in shown.out
-    assert "30 rounds with fresh answers: up to ε = 120 in total" in shown.out
+    assert "30 rounds with fresh noise: up to ε = 120 in total" in shown.out
     assert "Not hidden" in shown.out
     small_sample = ("plan", "--users", 2_000, "--dims", 1, "--epsilon", 1, "--mechanism", "duchi")
     document = run(*small_sample, "--shuffled", "--every", "week", "--for", "1y", "--json").json
