@@ -1,4 +1,4 @@
-"""Second rounds: gains, coverage and predicted gains, on the populations that the constants were set on and on others."""
+"""Second rounds: gains, coverage and predicted gains, on the populations of the tuned constants and on others."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     python benchmarks/shuffling.py [benchmarks/results/shuffling.json]
 
 Every number is the central ε at δ = 1e-6 of a survey with one numeric or one categorical dimension. `exact` is that of
-randomized response if all other users have the same value, a lower bound for Duchi's table; `closed` is the closed form of
+randomized response if all other users have the same value, a lower bound for Duchi's table; `closed` is the formula of
 Feldman, McMillan and Talwar. Times are seconds of one core.
 """
 

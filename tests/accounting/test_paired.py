@@ -16,8 +16,8 @@ from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
 N = 300
-BEFORE = {"age": 30, "debt": -500, "color": "red", "pet": "cat"}
-AFTER = {"age": 90, "debt": -500, "color": "blue", "pet": "cat"}
+BEFORE = {"age": 30, "debt": -500, "colour": "red", "pet": "cat"}
+AFTER = {"age": 90, "debt": -500, "colour": "blue", "pet": "cat"}
 
 
 def answers(survey: Survey, record: dict[str, Any], device: int) -> tuple[tuple[int, ...], ...]:
@@ -54,9 +54,9 @@ def test_only_users_of_both_rounds_are_paired(mixed: Survey) -> None:
     users = {(row["dimension"], row["category"]): row for row in paired_rounds(mixed, first, second)}
     assert users["age", None]["users"] == 2
     assert users["age", None]["estimate"] == pytest.approx(60 * (-4.0 + 4.0) / 2)
-    assert users["color", "red"]["users"] == 1
-    assert users["color", "red"]["estimate"] is None
-    assert users["color", "red"]["status"] == "fewer than two users in both rounds"
+    assert users["colour", "red"]["users"] == 1
+    assert users["colour", "red"]["estimate"] is None
+    assert users["colour", "red"]["status"] == "fewer than two users in both rounds"
 
 
 def test_several_categories_and_optional_numbers() -> None:

@@ -246,14 +246,17 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert most_copies(survey, [tmp_path / "reports.parquet"]) >= 1
     assert most_copies(survey, []) == 0
     assert most_copies(survey, [tmp_path / "reports.parquet"] * 3) >= 3
-    run, base = CliRunner().invoke, ["audit", str(tmp_path / "survey.json"), "--level", "1e-7", "--tally"]
-    quiet = run(app, [*base, str(tmp_path / "day.tally"), "--reports", str(tmp_path / "reports.parquet")])
-    assert quiet.exit_code == 0, quiet.output
-    assert "No alarm" in quiet.output
-    assert "Not detected: false reports that imitate" in quiet.output
-    alarmed = run(app, [*base, str(tmp_path / "bad.tally"), "--json"])
-    assert alarmed.exit_code == 1
-    document = json.loads(alarmed.stdout)
+    run, base = (
+        CliRunner().invoke,
+        ["audit", str(tmp_path / "survey.json"), "--false-alarm-rate", "1e-7", "--tally"],
+    )
+    told = run(app, [*base, str(tmp_path / "day.tally"), "--reports", str(tmp_path / "reports.parquet")])
+    assert told.exit_code == 0, told.output
+    assert "No alarm" in told.output
+    assert "Not detected: false reports that imitate" in told.output
+    loud = run(app, [*base, str(tmp_path / "bad.tally"), "--json"])
+    assert loud.exit_code == 1
+    document = json.loads(loud.stdout)
     assert document["alarms"]
     assert document["manipulation_bounds"][0]["dimension"] == "x0"
     with pytest.raises(InvalidInput, match="--reports goes with --tally"):

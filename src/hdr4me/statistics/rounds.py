@@ -297,7 +297,7 @@ def combine(rounds: Sequence[Counted], *, same_population: bool | None = None) -
 def _shares(weights: Floats) -> Floats:
     """Weights of the rounds of each row, with the sum 1; 0 where no round is known."""
     total = weights.sum(axis=0)
-    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
 
 
 def _differ(value: Floats, squares: Floats, same: bool | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:
