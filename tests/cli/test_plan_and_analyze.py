@@ -201,7 +201,7 @@ def test_plan_in_words(run: Callable[..., Any]) -> None:
     found = run("plan", "--users", "5000", "--dims", "300", "--epsilon", "1", "--tolerance", "0.1", "--each")
     assert found.code == 1
     assert "±0.1 is not reached with 95 % probability, ±" in found.out
-    assert "±0.1 is kept by each with" in found.out
+    assert "The tolerance ±0.1 is kept by each with" in found.out
     assert "square_wave (raw)" in found.out
 
 

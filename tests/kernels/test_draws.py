@@ -59,7 +59,7 @@ LAWS = {
 
 @pytest.mark.parametrize("family", LAWS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_draws_equal_their_twin(family: int, dtype: type) -> None:
+def test_draws_equal_the_numpy_reference(family: int, dtype: type) -> None:
     x = np.zeros(N)
     draw(family, T.astype(dtype), WORDS, LAWS[family], x)
     # 1e-14: fused multiply-add and the logarithm's last bits; t itself is rounded when single.

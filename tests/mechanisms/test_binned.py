@@ -106,9 +106,9 @@ class Wrong(Deaf):
     ("law", "options", "match"),
     [
         (Loud(), {}, "not private at its epsilon"),
-        (Deaf(), {}, "do not tell the ends"),
-        (Wrong(), {}, "must be probabilities"),
-        (object(), {}, "must have epsilon"),
+        (Deaf(), {}, "the same mean at both ends"),
+        (Wrong(), {}, "must return probabilities"),
+        (object(), {}, "with the attribute epsilon"),
         (mechanism("duchi", epsilon=1.0), {"levels": 1}, "levels = 1"),
         (mechanism("duchi", epsilon=1.0), {"cells": 300}, "cells = 300"),
         (mechanism("pm_sub", epsilon=1e-8), {}, "epsilon = 1e-08"),

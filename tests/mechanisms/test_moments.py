@@ -212,7 +212,7 @@ def test_bad_names_options_and_values_are_named() -> None:
     with pytest.raises(InvalidInput, match="domain = "):
         mechanism("square_wave", epsilon=1.0, domain=(0, 2))
     for bad in (1.5, float("nan"), [0.0, -1.01]):
-        with pytest.raises(InvalidInput, match="piecewise takes values in"):
+        with pytest.raises(InvalidInput, match="piecewise accepts values in"):
             mechanism("piecewise", epsilon=1.0).variance(bad)
 
 

@@ -44,9 +44,9 @@ def test_numbers_beside_very_many_categories() -> None:
         assert option.survey().sampled == option.sampled
 
 
-def test_a_method_that_serves_nothing_is_refused_by_name() -> None:
+def test_a_method_that_fits_no_dimension_is_an_error_by_name() -> None:
     asked = {"schema": WORDS, "categorical": ["oue", "histogram"]}
-    with pytest.raises(InvalidInput, match=r"categorical = 'oue, histogram'.*100,000 categories.*projective"):
+    with pytest.raises(InvalidInput, match=r"categorical = 'oue, histogram'.*projective.*100,000 categories"):
         hd.plan(users=1000, epsilon=1.0, **asked)
     with pytest.raises(InvalidInput, match="categorical = 'oue, histogram'"):
         hd.plan(users=1000, tolerance=0.1, **asked)

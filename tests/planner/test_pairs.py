@@ -71,23 +71,23 @@ def test_a_plan_does_not_pair_where_nothing_is_gained() -> None:
     """Little budget, one number, optional numbers, categories, values near the middle: no pair is first."""
     optional = hd.Schema([hd.Numeric(x, 0, 1, optional=True) for x in "ab"])
     near = stats.norm(0, 0.05)
-    small_sample = {"users": 100_000}
+    setting: dict[str, int] = {"users": 100_000}
     for plan in (
-        hd.plan(dims=10, epsilon=1.0, **small_sample),
-        hd.plan(dims=1, epsilon=4.0, **small_sample),
-        hd.plan(schema=optional, epsilon=4.0, **small_sample),
-        hd.plan(dims=10, category_count=5, epsilon=4.0, **small_sample),
-        hd.plan(dims=10, epsilon=2.0, prior=near, mechanisms=["optimal_mean", "pair"], **small_sample),
+        hd.plan(dims=10, epsilon=1.0, **setting),
+        hd.plan(dims=1, epsilon=4.0, **setting),
+        hd.plan(schema=optional, epsilon=4.0, **setting),
+        hd.plan(dims=10, category_count=5, epsilon=4.0, **setting),
+        hd.plan(dims=10, epsilon=2.0, prior=near, mechanisms=["optimal_mean", "pair"], **setting),
     ):
         assert plan.best.mechanism != PAIR
 
 
 def test_pairs_and_blocks_do_not_keep_other_statistics_from_being_planned() -> None:
-    """Of blocks and pairs only means are foretold: they are left out, and the others are ranked."""
+    """Of blocks and pairs only means are predicted: they are left out, and the others are ranked."""
     for statistic in ("variance", "covariance"):
         plan = hd.plan(users=100_000, dims=4, epsilon=4.0, statistic=statistic)
         assert not {option.mechanism for option in plan.options} & {"pair", "agreement"}
-    with pytest.raises(InvalidInput, match="by other mechanisms than pair and agreement"):
+    with pytest.raises(InvalidInput, match="by mechanisms other than pair and agreement"):
         hd.plan(users=100_000, dims=4, epsilon=4.0, statistic="covariance", mechanisms=["pair"])
 
 
@@ -118,7 +118,7 @@ def test_the_survey_asks_neighbours_together() -> None:
 
 def test_what_cannot_be_paired() -> None:
     optional = hd.Schema([hd.Numeric("a", 0, 1, optional=True), hd.Numeric("b", 0, 1)])
-    with pytest.raises(InvalidInput, match=r"not optional.*take away optional and give a default"):
+    with pytest.raises(InvalidInput, match=r"not optional.*remove optional and give a default"):
         hd.plan(schema=optional, users=100, epsilon=1.0, mechanisms=["pair"])
     with pytest.raises(InvalidInput, match=r"at least 0\.05"):
         hd.plan(users=100, dims=4, epsilon=0.01, mechanisms=["pair"])

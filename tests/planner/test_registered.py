@@ -88,5 +88,5 @@ def test_comparisons_take_registered_names() -> None:
 
 def test_a_dimension_that_nothing_reads_is_refused_by_name() -> None:
     schema = hd.Schema([hd.Numeric("age", 0, 120), Melody("tune")])
-    with pytest.raises(InvalidInput, match=r"schema = 'tune' is not allowed: .*reads as 'melody'"):
+    with pytest.raises(InvalidInput, match=r"schema = 'tune' is not allowed: .*input kind 'melody'"):
         hd.plan(users=1000, schema=schema, epsilon=1.0)

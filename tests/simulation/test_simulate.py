@@ -90,7 +90,7 @@ def test_sampled_users_spread_evenly() -> None:
     assert np.abs(z).max() < 6
 
 
-def test_the_most_dimensions_and_few_users() -> None:
+def test_the_most_dimensions_and_a_small_number_of_users() -> None:
     found = simulate(mechanism("duchi", epsilon=1.0), np.zeros((3, 65536), np.float32), seed=1, sampled=5)
     assert found.n_reports.sum() == 15
     assert np.isnan(found.mean).sum() >= 65521

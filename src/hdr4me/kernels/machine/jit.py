@@ -20,7 +20,7 @@ from numba import njit
 from numba.core import caching
 
 
-def sources_stamp() -> str:
+def sources_digest() -> str:
     """A digest of every source file of the kernels, in all their folders."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
@@ -28,7 +28,7 @@ def sources_stamp() -> str:
     return digest.hexdigest()
 
 
-_STAMP = sources_stamp()
+_DIGEST = sources_digest()
 
 
 _FunctionCache: Any = caching.FunctionCache  # numba has no types
@@ -40,7 +40,7 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         index = self._cache_file
-        index._version = f"{index._version} {_STAMP}"  # looked at before anything is unpickled
+        index._version = f"{index._version} {_DIGEST}"  # looked at before anything is unpickled
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
