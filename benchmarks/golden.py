@@ -164,7 +164,7 @@ def pilot(schema: Schema) -> dict[str, Any]:
 
 
 def plans() -> Iterator[tuple[str, Any]]:
-    """Every option of every workload: predictions without a prior, for the worst case, from values, and for few."""
+    """Every option of every workload by default, for the worst case, from values, and for small samples."""
     beliefs = (("", 20_000), ("worst", 20_000), ("values", 20_000), ("small_sample", 80))
     for name, (schema, epsilon, options) in WORKLOADS.items():
         made = schema()

@@ -1,7 +1,7 @@
 """Errors of blocks and vectors, measured beside those predicted: drawn populations and real data; published rivals.
 
-Used by `benchmarks/vectors.py`. A ratio is a mean of squared errors over the one predicted, with the standard error that
-its own repeats show. Collections have 10,000 users, drawn anew from the population, and intervals are those of the
+Used by `benchmarks/vectors.py`. A ratio is a mean of squared errors over the predicted one, with the standard error of
+its repeats. Collections have 10,000 users, drawn anew from the population, and intervals are those of the
 population's mean.
 """
 

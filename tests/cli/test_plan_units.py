@@ -50,7 +50,9 @@ def test_a_tally_is_a_prior(run: Any, tmp_path: Path) -> None:
     assert run(*asked).code == 0
     document = run(*asked, "--json").json
     assert document["prior"] == "given"
-    assert not any("Zipf" in note for note in document["notes"])  # the baseline has the frequencies of the tally
+    assert not any(
+        "Zipf" in note for note in document["notes"]
+    )  # the baseline has the frequencies of the tally
 
 
 def test_every_kind_of_question_from_a_schema_to_a_survey(run: Any, tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_probabilities_weight_values() -> None:
 
 
 def test_exact_variance_of_everybody_is_the_noise_alone() -> None:
-    """m = d: nobody is sampled, so S² cancels and only V̄/n is left."""
+    """m = d: users are not sampled, so S² cancels and only V̄/n is left."""
     law = mechanism("piecewise", epsilon=1.0)
     exact = deviation(law, users=500, dims=7, sampled=7, values=TENTHS)
     paper = deviation(law, users=500, dims=7, sampled=7, values=TENTHS, variance="paper")

@@ -1,4 +1,4 @@
-"""Laws of one's own: probed on a grid and at random points; what cannot be supported is refused."""
+"""User-defined laws: checked on a grid and at random points; unsupported laws are errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_truncated_laplace_is_not_calibrated() -> None:
     assert middle == pytest.approx((low + high) / 2, abs=1e-9)
     with pytest.raises(InvalidInput, match="not affine"):
         deviation(law, users=100, values=[0.5], calibrated=True)
-    assert float(deviation(law, users=100, values=[0.5]).bias) < -0.1  # told, not hidden
+    assert float(deviation(law, users=100, values=[0.5]).bias) < -0.1  # the bias is reported
 
 
 class Halved(Duchi):

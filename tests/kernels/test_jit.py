@@ -1,4 +1,4 @@
-"""Compiled code is cached, and forgotten when any source of the room changes."""
+"""Compiled code is cached, and discarded if any source of the kernels changes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def test_the_version_covers_the_room() -> None:
 
 def test_the_digest_covers_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel of one folder contains kernels of another: changing any file must forget the compiled code of all."""
-    room = Path(jit.__file__).parents[1]
+    package = Path(jit.__file__).parents[1]
     copy = tmp_path / "kernels"
-    shutil.copytree(room, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(jit, "__file__", str(copy / "machine" / "jit.py"))
     before = sources_digest()
     for folder in ("exact/blocks.py", "simulate/fused.py", "machine/intrinsics.py"):

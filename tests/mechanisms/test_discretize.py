@@ -1,4 +1,4 @@
-"""How near the twins are to the continuous mechanisms; that they are private and unbiased is the contract suite's."""
+"""The accuracy of discretizations; their privacy and unbiasedness are tested by the contracts."""
 
 from __future__ import annotations
 

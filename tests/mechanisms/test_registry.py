@@ -1,4 +1,4 @@
-"""The registry: one line adds a mechanism, and everything that takes a name takes it."""
+"""The registry: one line adds a mechanism, which every function then accepts by name."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_cannot_be_registered(name: str, factory: object, match: str) -> No
 
 
 def test_an_installed_packages_entry_point_is_found_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its module is imported only when its mechanism is made; a name that is taken stays what it is."""
+    """Its module is imported only when its mechanism is made; existing names are not replaced."""
     points = [
         EntryPoint("theirs", "hdr4me.mechanisms.duchi:Duchi", registry.GROUP),
         EntryPoint("laplace", "no.such.module:Thing", registry.GROUP),

@@ -42,7 +42,7 @@ def test_probabilities_and_variances(
 ) -> None:
     """p and q as far as our weights of 32 bits go, which is k/2^32, and the variance of an absent category.
 
-    The peers round the size of a set to the nearest whole number, we take the better of two: ours is never larger in
+    The peers round the size of a set to the nearest integer, we use the better of two: ours is never larger in
     total, and equal where the sizes are.
     """
     theirs = answer(worker, "variance", library=library, protocol=protocol, epsilon=epsilon, k=k)

@@ -1,4 +1,4 @@
-"""What a plan ranks can be deployed: candidates are left out beyond their own limits."""
+"""Every ranked option can be deployed: candidates are left out beyond their limits."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_what_fits_has_a_channel_and_what_does_not_has_none(name: str) -> None:
 
 
 def test_large_sets_do_not_fit() -> None:
-    """377,541 of a million categories in a set are more fields than an answer has; "auto" takes a short report."""
+    """377,541 of a million categories in a set are more fields than an answer has; "auto" uses a short report."""
     assert not categorical_fits("subset", 0.5, 1_000_000)
     assert categorical_fits("auto", 0.5, 1_000_000)
 

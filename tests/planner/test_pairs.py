@@ -1,4 +1,4 @@
-"""Numbers asked in pairs: when the planner says so, and what it promises."""
+"""Numbers asked in pairs: when a plan uses them, and their predicted error."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_small_and_large_budgets() -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "gain"), [(2.0, "1.1"), (4.0, "1.6")])
-def test_a_plan_pairs_numbers_of_its_own_accord(epsilon: float, gain: str) -> None:
-    """Without a list of mechanisms neighbors are paired where that lowers the error, and the summary says why."""
+def test_a_plan_pairs_numbers_by_default(epsilon: float, gain: str) -> None:
+    """By default neighbors are paired if that lowers the error, and a note gives the gain."""
     schema = hd.Schema([hd.Numeric(f"x{i}", 0, 10) for i in range(6)])
     plan = hd.plan(schema=schema, users=100_000, epsilon=epsilon)
     assert plan.best.mechanism == PAIR
@@ -68,7 +68,7 @@ def test_a_plan_pairs_numbers_of_its_own_accord(epsilon: float, gain: str) -> No
 
 
 def test_a_plan_does_not_pair_where_nothing_is_gained() -> None:
-    """Little budget, one number, optional numbers, categories, values near the middle: no pair is first."""
+    """Small budget, one number, optional numbers, categories, values near the middle: no pair is first."""
     optional = hd.Schema([hd.Numeric(x, 0, 1, optional=True) for x in "ab"])
     near = stats.norm(0, 0.05)
     setting: dict[str, int] = {"users": 100_000}

@@ -1,4 +1,4 @@
-"""Pairs of numbers of which something is known: the table is designed for it, and what is predicted is its error."""
+"""Pairs of numbers with priors: the table is designed for them, and its error is predicted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans keep their word: categories, few answers, own units, priors, large budgets, uneven draws."""
+"""Plans keep their tolerances: categories, small samples, own units, priors, large budgets, unequal sampling."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _schema() -> hd.Schema:
 
 
 def test_many_categories_say_first_that_zeros_are_better() -> None:
-    """4,043 categories, 336,776 rows, ε = 1: the collection has thirty times the error of asking nobody."""
+    """4,043 categories, 336,776 rows, ε = 1: the collection has thirty times the error of equal frequencies."""
     found = plan(users=336_776, dims=1, category_count=4043, epsilon=1.0)
     assert not found.best.beats_baseline
     assert found.summary.startswith(
@@ -123,7 +123,7 @@ def test_bernsteins_bound_holds_on_skewed_values() -> None:
 
 
 def test_small_counts_are_summed_over_their_distribution() -> None:
-    """No report keeps nothing; with all reporting it is the normal law."""
+    """Without a report no tolerance is kept; if all users report, the normal law holds."""
     assert probability_within_small(1.0, Counts(3, 0.1), 1e9) == pytest.approx(1 - 0.9**3)
     assert tolerance_within(np.ones(1), np.ones(1), Counts(3, 0.1), 0.95) == np.inf
     assert probability_within_small(4.0, Counts(50, 1.0), 0.5) == pytest.approx(

@@ -1,4 +1,4 @@
-"""Errors predicted for each statistic against simulation; every draw is seeded, so nothing here depends on luck."""
+"""Errors predicted for each statistic against simulation; every draw is seeded."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_values_follow_the_mechanisms_own_law(name: str, epsilon: float) -> None
     """Kolmogorov-Smirnov against `cdf` at three inputs; seeded, so no false alarm; threshold at 2e-5 each.
 
     The distance is taken half-way between neighboring samples, so that atoms do no harm, and not where they are
-    closer than doubles can tell (a Square wave's band at ε = 40).
+    closer than the resolution of doubles (a Square wave's band at ε = 40).
     """
     mech = mechanism(name, epsilon=epsilon)
     n = 20_000

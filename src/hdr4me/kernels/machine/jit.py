@@ -35,7 +35,7 @@ _FunctionCache: Any = caching.FunctionCache  # numba has no types
 
 
 class _Cache(_FunctionCache):  # type: ignore[misc]
-    """numba's cache, for which a file that cannot be read or written is a file that is not there."""
+    """Numba's cache, in which a file that cannot be read or written is treated as missing."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
@@ -52,7 +52,7 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
         try:
             super().save_overload(sig, data)
         except Exception:
-            with contextlib.suppress(Exception):  # its index may be damaged: begin again, or do without
+            with contextlib.suppress(Exception):  # the index may be damaged: recreate it, or use no cache
                 self.flush()
                 super().save_overload(sig, data)
 
@@ -65,7 +65,7 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = njit(nogil=True, error_model="numpy", **options)(function)
-        with contextlib.suppress(RuntimeError):  # no folder to keep compiled code in
+        with contextlib.suppress(RuntimeError):  # there is no folder for compiled code
             dispatcher._cache = _Cache(function)
         return dispatcher
 
