@@ -320,7 +320,7 @@ def listed(d: int, m: int) -> NDArray[np.uint64] | None:
 
 @kernel()
 def listed_sets(words, entries, width, v, inputs, heavy, members, out, at):  # type: ignore[no-untyped-def]
-    """`dense_sets` with each set and the element that may be replaced from a list (`listed`): one 32-bit word decides."""
+    """`dense_sets` with sets and replaceable elements from a list (`listed`): one 32-bit word decides."""
     d, bound = np.uint64(v - 1), np.uint64(entries.size)
     biased = (_1 << _32) % bound
     taken = 0
