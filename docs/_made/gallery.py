@@ -55,7 +55,7 @@ def notebook(name: str) -> str:
     import jupytext
     import nbformat
 
-    made = jupytext.input_kind((EXAMPLES / f"{name}.py").read_text("utf-8"), fmt="py:percent")
+    made = jupytext.reads((EXAMPLES / f"{name}.py").read_text("utf-8"), fmt="py:percent")
     for number, cell in enumerate(made.cells):
         cell["id"] = f"cell-{number}"
         if cell["cell_type"] == "code" and cell["source"].startswith("if __name__"):

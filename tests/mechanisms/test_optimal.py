@@ -131,7 +131,7 @@ def test_merging_keeps_mass_and_mirror_image():
 
 class TestCache:
     @pytest.fixture
-    def encode(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def place(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv("HDR4ME_CACHE_DIR", str(tmp_path / "here"))
         return tmp_path / "here"
 

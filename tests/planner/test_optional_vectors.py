@@ -143,7 +143,7 @@ def test_a_tally_tells_the_share() -> None:
     )
     assert 0.0 < nobody.priors()["pair"]["present"] < 0.1
     one = simulate_tally(pa.table({"pair": [[1.0, 0.5]]}), hd.Survey(schema, epsilon=4.0), seed=3)
-    with pytest.raises(InvalidInput, match="the tally tells no dimension's distribution"):
+    with pytest.raises(InvalidInput, match="the tally does not determine the distribution of any dimension"):
         one.priors()
 
 

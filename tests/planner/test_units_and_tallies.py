@@ -95,7 +95,7 @@ def test_a_tally_is_a_prior(pilot: hd.Tally) -> None:
 def test_a_tally_that_tells_nothing_is_refused() -> None:
     schema = hd.Schema([hd.Numeric("x", 0, 1)])
     empty = hd.Tally(hd.Survey(schema, mechanism="duchi"))
-    with pytest.raises(InvalidInput, match="tells no dimension's distribution"):
+    with pytest.raises(InvalidInput, match="does not determine the distribution of any dimension"):
         plan(prior=empty, users=1000, epsilon=1.0)
     with pytest.raises(InvalidInput, match="needs a schema"):
         plan(prior=empty, users=1000, dims=1, epsilon=1.0)
