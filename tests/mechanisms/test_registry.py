@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
+import hdr4me as hd
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism, names, register_mechanism, registry
 from hdr4me.mechanisms.duchi import Duchi
@@ -64,10 +65,32 @@ def test_an_installed_packages_entry_point_is_found_when_asked_for(monkeypatch: 
 
     monkeypatch.setattr("importlib.metadata.entry_points", found)
     assert isinstance(mechanism("laplace", epsilon=1.0), Laplace)
-    assert asked == []  # nobody needed to look
+    assert asked == []  # built-in names need no entry points
     assert isinstance(mechanism("theirs", epsilon=1.0), Duchi)
     assert "theirs" in names()
     assert asked == [registry.GROUP]
+
+
+class NotForPlans(Duchi):
+    planned = False
+
+
+def test_a_factory_says_that_it_is_not_for_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [
+        EntryPoint("not_for_plans", f"{__name__}:NotForPlans", registry.GROUP),
+        EntryPoint("absent", "no.such.module:Thing", registry.GROUP),
+    ]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda *, group: points)
+    assert {"not_for_plans", "absent"} <= set(names())
+    planned = names(planned=True)
+    assert "not_for_plans" not in planned
+    assert "absent" in planned  # the plan notes that its module cannot be imported
+    notes = hd.plan(users=1000, dims=2, epsilon=1.0).left_out
+    assert notes == ("absent is left out of the plan: No module named 'no'",)
+    assert (
+        hd.plan(users=1000, dims=2, epsilon=1.0, mechanisms=["not_for_plans"]).best.mechanism
+        == "not_for_plans"
+    )
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,8 +17,10 @@ from hdr4me.framework.moments import Floats, mean_inverse_count, sampling_factor
 from hdr4me.framework.population import from_frequencies, from_prior, from_values, worst_case
 from hdr4me.framework.prediction import Prediction
 from hdr4me.mechanisms import mechanism as named_mechanism
+from hdr4me.mechanisms.registry import scaled_mechanism
 
 Variance = Literal["exact", "paper"]
+Domain = Literal["scaled", "own"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +100,15 @@ class Deviation(Prediction):
         return normal.probability_all_exceed(*law, counts=k)
 
 
+@overload
+def deviation(mechanism: Any, *, users: int, epsilon: float | None = None, **options: Any) -> Deviation: ...
+@overload
+def deviation(mechanism: Any, *, users: int, epsilon: Sequence[float], **options: Any) -> list[Deviation]: ...
 def deviation(
     mechanism: Any,
     *,
     users: int,
+    epsilon: float | Sequence[float] | None = None,
     dims: int = 1,
     sampled: int = 1,
     values: Any = None,
@@ -111,8 +118,8 @@ def deviation(
     correlation: Any = None,
     variance: Variance = "exact",
     calibrated: bool = False,
-    epsilon: float | None = None,
-) -> Deviation:
+    domain: Domain = "scaled",
+) -> Deviation | list[Deviation]:
     """The law of θ̂ − θ̄ when n users each report sampled of dims dimensions (Lemmas 2 and 3, Theorem 1).
 
     With μ_i = E[t*|t_i], V̄ the mean of Var(t*|t_i), S² the variance of μ_i over users and r ~ Bin(n, m/d):
@@ -144,7 +151,10 @@ def deviation(
     calibrated
         Whether the affine mean of a biased mechanism is inverted.
     epsilon
-        The total budget, if the mechanism is given by name.
+        The total budget, if the mechanism is given by name. A list of budgets gives a list of deviations.
+    domain
+        The domain of the values, if the mechanism is given by name: "scaled" is [−1, 1], "own" the mechanism's own
+        domain, which is [0, 1] for Square wave.
 
     Examples
     --------
@@ -157,6 +167,18 @@ def deviation(
     >>> print(f"{dev.joint_probability_within(0.05):.3e}")  # all 100 dimensions at once
     5.572e-277
     """
+    if isinstance(epsilon, Sequence):
+        given: dict[str, Any] = {
+            "values": values,
+            "probabilities": probabilities,
+            "prior": prior,
+            "domain": domain,
+        }
+        given |= {"dims": dims, "sampled": sampled, "inclusion": inclusion, "correlation": correlation}
+        given |= {"users": users, "variance": variance, "calibrated": calibrated}
+        return [deviation(mechanism, epsilon=ε, **given) for ε in epsilon]
+    if domain not in ("scaled", "own"):
+        raise InvalidInput.of("domain", domain, "'scaled' or 'own'")
     for name, value in (("users", users), ("dims", dims), ("sampled", sampled)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
             raise InvalidInput.of(name, value, "a positive integer")
@@ -169,7 +191,8 @@ def deviation(
     if isinstance(mechanism, str):
         if epsilon is None:
             raise InvalidInput("epsilon is missing: a mechanism given by name needs the total budget")
-        mechanism = named_mechanism(mechanism, epsilon=epsilon / sampled)
+        make = scaled_mechanism if domain == "scaled" else named_mechanism
+        mechanism = make(mechanism, epsilon=epsilon / sampled)
     shares = np.atleast_1d(np.asarray(sampled / dims if inclusion is None else inclusion, np.float64))
     if shares.shape not in ((1,), (dims,)) or not np.all((shares > 0) & (shares <= 1)):
         raise InvalidInput.of(

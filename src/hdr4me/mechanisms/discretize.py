@@ -267,7 +267,7 @@ def _binned_table(law: Any, n_levels: int, edges: Floats) -> Table | None:
     try:
         return Table(_name(law), law.epsilon, levels, decoders[:, 0], weights)
     except InvalidInput as refusal:
-        if "unbiased" not in str(refusal):
+        if "biased" not in str(refusal):
             raise
         return None
 

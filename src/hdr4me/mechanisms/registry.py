@@ -34,14 +34,27 @@ class Registered:
         6.0  # from this budget of one value on, a plan uses the exact table instead of the law
     )
 
+    def load(self) -> Callable[..., Any]:
+        """The factory, imported if it is given as "module:attribute"."""
+        if not isinstance(self.factory, str):
+            return self.factory
+        module, _, attribute = self.factory.partition(":")
+        factory: Callable[..., Any] = getattr(import_module(module), attribute)
+        return factory
+
+    def is_planned(self) -> bool:
+        """Whether a plan tries the mechanism by default; the factory of another package may have `planned = False`."""
+        if not self.planned or self.name in _BUILT_IN:
+            return self.planned
+        try:
+            return bool(getattr(self.load(), "planned", True))
+        except Exception:  # another package may raise any exception; the plan notes why it cannot use the law
+            return True
+
     def make(self, epsilon: float, **options: Any) -> Mechanism:
         """The mechanism under the budget `epsilon` of one value."""
-        factory = self.factory
-        if isinstance(factory, str):
-            module, _, attribute = factory.partition(":")
-            factory = getattr(import_module(module), attribute)
         try:
-            made: Mechanism = factory(epsilon=epsilon, **options)
+            made: Mechanism = self.load()(epsilon=epsilon, **options)
         except TypeError as error:
             if not options:
                 raise
@@ -87,7 +100,7 @@ def built_in() -> tuple[str, ...]:
 def names(*, planned: bool = False) -> tuple[str, ...]:
     """Every registered name; with `planned`, only those that a plan tries by default."""
     _load_plugins()
-    return tuple(name for name, entry in _known.items() if entry.planned or not planned)
+    return tuple(name for name, entry in _known.items() if not planned or entry.is_planned())
 
 
 def registered(name: str) -> Registered:
@@ -113,7 +126,8 @@ def register_mechanism(
     summary
         A few words for help texts.
     planned
-        Whether a plan tries this mechanism by default.
+        Whether a plan tries this mechanism by default. The factory of an entry point may say so by an attribute
+        `planned = False`.
 
     Examples
     --------
