@@ -147,7 +147,7 @@ def test_bad_data(tmp_path: Path) -> None:
     for schema in (None, hd.Schema([hd.Numeric("x", 0, 1)])):
         with pytest.raises(FileNotFoundError):
             compare(tmp_path / "no.csv", schema=schema)
-        with pytest.raises(FormatError, match=r"bad\.parquet is not a whole Parquet file"):
+        with pytest.raises(FormatError, match=r"bad\.parquet is not a complete Parquet file"):
             compare(tmp_path / "bad.parquet", schema=schema)
     with pytest.raises(InvalidInput, match="at least 10 are needed"):
         compare(pa.table({"x": [0.0, 1.0]}))
