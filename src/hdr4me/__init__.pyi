@@ -24,7 +24,10 @@ from hdr4me.io import infer_schema as infer_schema
 from hdr4me.mechanisms import exact as exact
 from hdr4me.mechanisms import mechanism as mechanism
 from hdr4me.mechanisms import register_mechanism as register_mechanism
+from hdr4me.mechanisms.law import AdditiveNoise as AdditiveNoise
 from hdr4me.mechanisms.law import Mechanism as Mechanism
+from hdr4me.mechanisms.law import Parts as Parts
+from hdr4me.mechanisms.law import UniformMixture as UniformMixture
 from hdr4me.planner import Plan as Plan
 from hdr4me.planner import plan as plan
 from hdr4me.recalibration import Recalibration as Recalibration

@@ -100,7 +100,7 @@ def test_an_optional_vector_from_a_schema_to_a_mean(run: Run, tmp_path: Path) ->
         plan = run("plan", "--schema", tmp_path / "schema.toml", *asked, "--json")
         assert plan.code == 0, plan.err
         assert set(plan.json["errors"]) == {"coordinate of g", "share with g"}
-        assert "of the users have an optional value (as given)" in plan.json["summary"]
+        assert any("Uses the given share of people" in note for note in plan.json["notes"])
     compared = run(
         "compare",
         tmp_path / "in.csv",
@@ -150,7 +150,7 @@ def test_a_plan_pairs_numbers_and_writes_the_survey(run: Run, tmp_path: Path) ->
     made = run(*asked, 4, "-o", tmp_path / "s.json")
     assert made.code == 0, made.err
     text = " ".join(made.out.split())
-    assert "numbers in pairs" in text
+    assert "numbers: in pairs" in text
     assert "pairs, because two numbers asked together under the whole budget have" in text
     survey = hd.Survey.load(tmp_path / "s.json")
     assert [question.dimensions for question in survey.questions] == [(0, 1), (2, 3)]

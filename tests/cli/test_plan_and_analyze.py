@@ -213,7 +213,7 @@ def test_plan_in_words(run: Callable[..., Any]) -> None:
     )
     assert found.code == 1
     assert "±0.1 is not reached with 95 % probability, ±" in found.out
-    assert "±0.1 is kept by each with" in found.out
+    assert "The tolerance ±0.1 is kept by each with" in found.out
     assert "square_wave (raw)" in found.out
 
 
