@@ -25,15 +25,15 @@ from hdr4me.recalibration.hdr4me import l2_weights, shrink, soft_threshold
 from hdr4me.recalibration.inputs import check_inputs
 from hdr4me.recalibration.shrinkage import james_stein, sure_threshold
 from recalibration_cells import Cell, Floats, all_cells
-from recalibration_extra import frequency_table, error_figure, speed_table
+from recalibration_extra import error_figure, frequency_table, speed_table
 from recalibration_runs import (
     Draw,
     Job,
     Row,
     campaign,
+    conservative_coverage,
     excesses,
     increase_z,
-    conservative_coverage,
     read,
     z_of,
 )
@@ -129,9 +129,9 @@ def summary(rows: list[Row]) -> str:
     regime = np.array([r["regime"] for r in rows])
     unbiased = np.array([r["mechanism"] != "square_wave" for r in rows])
     lines = [
-        "| cells | number | ≤ 1.05 × min(naive, L1, L2) | same, every choice of λ*, +1e-4 | worst auto/naive (unbiased) | "
-        "error above min(naive, clip) | median (auto+1e-4)/(oracle+1e-4) | conservative 95 %: mean | least | "
-        "average 95 %: mean | length / raw's |",
+        "| cells | number | ≤ 1.05 × min(naive, L1, L2) | same, every choice of λ*, +1e-4 | worst auto/naive "
+        "(unbiased) | error above min(naive, clip) | median (auto+1e-4)/(oracle+1e-4) | conservative 95 %: mean | "
+        "least | average 95 %: mean | length / raw's |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in ("paper", "own", "easy", "all"):
@@ -197,10 +197,11 @@ def announced_summary(rows: list[Row]) -> str:
     return (
         f"\n{len(rows)} cells, {min(repeats):.0f} to {max(repeats):.0f} repeats. Announced / real error in "
         f"{len(quiet)} cells of noise below 0.7: mean of both as parts of clipping's error "
-        f"{np.mean(expected / clip):.3f} / {np.mean(real / clip):.3f} = {np.sum(expected / clip) / np.sum(real / clip):.3f}; "
-        f"of the totals {expected.sum() / real.sum():.3f}; median {np.median(expected / np.maximum(real, 1e-300)):.3f}, in the "
-        f"{some.sum()} cells with more than 5 % of clipping's error {np.median(expected[some] / real[some]):.3f}; below "
-        f"0.75 beyond two standard errors: {len(low)}; largest auto / better of naive and clip "
+        f"{np.mean(expected / clip):.3f} / {np.mean(real / clip):.3f} = "
+        f"{np.sum(expected / clip) / np.sum(real / clip):.3f}; of the totals {expected.sum() / real.sum():.3f}; "
+        f"median {np.median(expected / np.maximum(real, 1e-300)):.3f}, in the {some.sum()} cells with more than 5 % "
+        f"of clipping's error {np.median(expected[some] / real[some]):.3f}; below 0.75 beyond two standard errors: "
+        f"{len(low)}; largest auto / better of naive and clip "
         f"{max(float(r['auto']) / min(float(r['naive']), float(r['clip'])) for r in rows):.3f}.\n"
     )
 

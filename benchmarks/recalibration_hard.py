@@ -25,9 +25,9 @@ from recalibration_runs import (
     Job,
     Row,
     campaign,
+    conservative_coverage,
     excesses,
     increase_z,
-    conservative_coverage,
     read,
     write,
     z_of,
@@ -130,8 +130,8 @@ def frequency_summary(rows: list[Row]) -> str:
         f"\nFrequencies: {len(rows)} cells, {min(float(r['repeats']) for r in rows):.0f} to "
         f"{max(float(r['repeats']) for r in rows):.0f} repeats; {len(harmed)} with `auto` above 1.02 × the better of "
         f"raw and norm-sub beyond two standard errors; median of auto over the better one {np.median(ratio):.3f}, "
-        f"least {ratio.min():.3f}, largest {ratio.max():.3f}; expected / real: median {np.median(expected):.2f}; largest "
-        f"mean excess of the first category {max(float(r['first_excess']) for r in rows):.3f}.\n"
+        f"least {ratio.min():.3f}, largest {ratio.max():.3f}; expected / real: median {np.median(expected):.2f}; "
+        f"largest mean excess of the first category {max(float(r['first_excess']) for r in rows):.3f}.\n"
     )
     return text + "".join(f"- {r['name']}: harmed\n" for r in harmed)
 

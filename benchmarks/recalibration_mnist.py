@@ -111,8 +111,8 @@ def line(surveys: Iterator[Found], users: int) -> str:
     expected = mean[3] / mean[2]
     return (
         f"| {users:,} | {len(table)} | {mean[0]:.3g} | {mean[1]:.3g} | {mean[2]:.3g} | {ratio:.3f} ± {doubt:.3f} | "
-        f"{expected:.2f} | {100 * mean[4]:.1f} ± {100 * spread[4]:.1f} % | {100 * mean[5]:.1f} ± {100 * spread[5]:.1f} % | "
-        f"{mean[6]:.2f} | {100 * mean[7]:.1f} ± {100 * spread[7]:.1f} % | {mean[9]:.2f} |"
+        f"{expected:.2f} | {100 * mean[4]:.1f} ± {100 * spread[4]:.1f} % | {100 * mean[5]:.1f} ± "
+        f"{100 * spread[5]:.1f} % | {mean[6]:.2f} | {100 * mean[7]:.1f} ± {100 * spread[7]:.1f} % | {mean[9]:.2f} |"
     )
 
 

@@ -69,8 +69,8 @@ def main() -> None:
     lines = [
         f"{options.repeats} repeats of {options.users:,} users.",
         "",
-        "| data | d | ε | raw | clipped | auto | auto / better of raw and clipped | expected / real | conservative 95 % | "
-        "at edges | length | average 95 % | length |",
+        "| data | d | ε | raw | clipped | auto | auto / better of raw and clipped | expected / real | conservative 95 "
+        "% | at edges | length | average 95 % | length |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in REAL_SETS:

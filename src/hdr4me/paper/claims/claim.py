@@ -29,8 +29,8 @@ VERDICTS = {
     FAILS: ("is not reproduced", "are not reproduced"),
 }
 _OTHER_DATA = (
-    "The outcome depends on the means of the data: `benchmarks/results/paper-stand-in.md` has it for twelve seeds of the "
-    "stand-in and for two real data sets."
+    "The outcome depends on the means of the data: `benchmarks/results/paper-stand-in.md` has it for twelve seeds of "
+    "the stand-in and for two real data sets."
 )
 NOISY = ("laplace", "piecewise")
 METHODS = ("l1", "l2")
