@@ -82,9 +82,7 @@ def running(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A server of a checkout in a process of its own, ended by SIGTERM."""
     environment = {**os.environ, "PYTHONPATH": str(root / "src")}
-    process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for(port, process)
         yield process
@@ -97,8 +95,9 @@ def running(
 
 
 def ours(survey: Path, database: str, port: int) -> list[str]:
-    """The command that starts the collector."""
-    return [sys.executable, "-m", "hdr4me", "serve", str(survey), "--database", database, "--port", str(port)]
+    """The command that starts the collector; anyone may send reports."""
+    command = [sys.executable, "-m", "hdr4me", "serve", str(survey), "--database", database]
+    return [*command, "--port", str(port), "--open-uploads"]
 
 
 # -- load ------------------------------------------------------------------------------------------------------
@@ -369,7 +368,10 @@ def versions(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespa
                     if database == "postgresql":
                         server.psql("drop schema if exists hdr4me cascade")
                         path = server.get_uri()
-                    with running(ours(folder / "survey.json", path, port), port, root) as process:
+                    command = ours(folder / "survey.json", path, port)
+                    if not (root / "src/hdr4me/collector/stores/protocol.py").exists():
+                        command.remove("--open-uploads")  # an older version accepts uploads without a token
+                    with running(command, port, root) as process:
                         load(port, singles(survey, rows), 64, 2.0)
                         result = measured(process.pid, port, singles(survey, rows), 64, given.seconds)
                     times[which].append(result.processor_us_per_report)
@@ -437,7 +439,9 @@ def main() -> None:
         folder = Path(name)
         survey.save(folder / "survey.json")
         for part in given.only.split(","):
-            found[part] = {"compare": compare, "grow": grow, "versions": versions}[part](folder, survey, rows, given)
+            found[part] = {"compare": compare, "grow": grow, "versions": versions}[part](
+                folder, survey, rows, given
+            )
     text = json.dumps(found, indent=2)
     print(text)
     if given.output is not None:

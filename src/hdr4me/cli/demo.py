@@ -70,4 +70,4 @@ def _serve(output: Path, epsilon: float, port: int) -> None:
             print_note(f"{n:,} reports of the demonstration's simulated users are in the round already")
 
     settings = Settings(database=str(output / "collector.db"), min_reports=20)
-    start(settings, survey, [], host="127.0.0.1", port=port, page="/answer", prepare=fill)
+    start(settings, survey, host="127.0.0.1", port=port, open_uploads=True, page="/answer", prepare=fill)
