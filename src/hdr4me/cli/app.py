@@ -42,3 +42,4 @@ for _name in COMMANDS:
     app.command(name=_name)(getattr(import_module(f"hdr4me.cli.{_MODULES.get(_name, _name)}"), _name))
 
 app.add_typer(import_module("hdr4me.cli.ledger").ledger, name="ledger")
+app.add_typer(import_module("hdr4me.cli.collector").token, name="token")
