@@ -321,8 +321,8 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
 def _options(found: Plan, options: Sequence[Way], verbose: bool) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows of the options of a plan; without `verbose`, the columns that matter most."""
     within, percent = f"within ±{found.best.tolerance:.3g}", f"{100 * found.best.probability:g} %"
-    heads = ("questions per person", "MSE", f"P(one {within})", f"P(all {within})")
-    heads += (f"{percent} error of one", f"{percent} error of all", "… for any values")
+    heads = ["questions per person", "MSE", f"P(one {within})", f"P(all {within})"]
+    heads += [f"{percent} error of one", f"{percent} error of all", "… for any values"]
     used = [(head, name) for head, name in zip(heads, _SHOWN, strict=True) if verbose or name not in _DETAILS]
     rows = [
         [
