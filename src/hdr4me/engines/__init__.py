@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hdr4me.engines.one_call import collect, run
     from hdr4me.engines.local import Local
     from hdr4me.engines.protocol import ENGINES, Engine
     from hdr4me.engines.spark_engine import Spark, spark
@@ -17,9 +18,21 @@ if TYPE_CHECKING:
     from hdr4me.engines.spark_stream import committed_tally
     from hdr4me.io.reading import count_records
 
-__all__ = ["ENGINES", "Engine", "Local", "Spark", "committed_tally", "count_records", "open_session", "spark"]
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "Local",
+    "Spark",
+    "collect",
+    "committed_tally",
+    "count_records",
+    "open_session",
+    "run",
+    "spark",
+]
 
 _HOMES = {
+    "engines.one_call": ("collect", "run"),
     "engines.local": ("Local",),
     "engines.protocol": ("ENGINES", "Engine"),
     "engines.spark_engine": ("Spark", "spark"),
