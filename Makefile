@@ -33,7 +33,8 @@ check: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -q -p no:cacheprovider tests/test_architecture.py
+	$(BIN)/codespell src docs clients tests benchmarks examples README.md CONTRIBUTING.md CHANGELOG.md
+	$(BIN)/pytest -q -p no:cacheprovider tests/test_architecture.py tests/test_vocabulary.py
 
 format: .venv/dev
 	$(BIN)/ruff format .

@@ -15,7 +15,7 @@ from hdr4me.errors import FormatError, InvalidInput
 BUDGETS = [(0.1, 0.2), (0.5, 1.0), (1.0, 3.0), (1.0, 8.0), (2.0, 2.5), (4.0, 6.0)]
 
 
-@pytest.mark.parametrize(("epsilon", "memoized_epsilon"), BUDGETS)
+@pytest.mark.parametrize(("epsilon", "memoized"), BUDGETS)
 def test_both_losses_are_within_their_budgets_and_close_to_them(epsilon: float, memoized: float) -> None:
     for channel, loss in (
         (staged_number(epsilon, memoized), column_loss),
@@ -29,7 +29,7 @@ def test_both_losses_are_within_their_budgets_and_close_to_them(epsilon: float, 
         assert most * Fraction(96, 100) <= loss(stages.first) <= most
 
 
-@pytest.mark.parametrize(("epsilon", "memoized_epsilon"), BUDGETS)
+@pytest.mark.parametrize(("epsilon", "memoized"), BUDGETS)
 def test_one_report_loses_nothing_by_the_second_stage(epsilon: float, memoized: float) -> None:
     from hdr4me.mechanisms import mechanism
 

@@ -30,8 +30,11 @@ def test_only_the_most_frequent_categories_are_printed(run: Run, tmp_path: Path)
     text = short.out + short.err
     assert [line.split()[1] for line in short.out.splitlines() if line.split()[:1] == ["town"]] == ["t17"]
     text = " ".join(text.split())
-    assert "town: 1 of 300 is surely larger than all the others; the other 299 cannot be put" in text
-    assert "intervals shown: 95 %, all 300 at once" in text
+    assert (
+        "town: the largest category differs significantly; the order of the other 299 is not significant"
+        in text
+    )
+    assert "Intervals: 95 %, simultaneous" in text
     assert run("estimate", tmp_path / "x.tally", "--all").out.count("\n") > V
     assert len(run("estimate", tmp_path / "x.tally", "--json").json["rows"]) == V + 1
 
@@ -55,13 +58,13 @@ def test_categories_without_significance_are_not_printed(run: Run, tmp_path: Pat
         rows = done.out.partition("town")[2].split()
         assert sorted(word for word in rows if word.startswith("t")) == ["t0", "t1"]
         text = " ".join((done.out + done.err).split())
-        assert "town: 2 of 500 are surely larger than all the others; the other 498" in text
-        assert ("before re-calibration and cut to [0, 1]" in text) == bool(more)
+        assert "town: the top 2 differ significantly; the order of the other 498 is not significant" in text
+        assert ("before re-calibration and clipped to [0, 1]" in text) == bool(more)
         page = (tmp_path / "x.html").read_text()
-        assert "2 of 500 are surely larger" in page
+        assert "the top 2 differ significantly" in page
         assert page.count("<tr>") == 3
     shown = tally.estimate()._repr_html_()
-    assert "(answer.table())" in shown
+    assert "answer.table()" in shown
     assert "t499" not in shown
     from hdr4me.statistics.answer import largest_rows
 
@@ -82,7 +85,10 @@ def test_one_row_is_shown_if_nothing_is_significant(run: Run, tmp_path: Path) ->
     done = run("estimate", tmp_path / "x.tally", "--confidence", 0.999999999)
     assert sum(line.split()[:1] == ["town"] for line in done.out.splitlines()) == 1
     text = " ".join((done.out + done.err).split())
-    assert "town: none of 300 is surely larger than all the others; the largest estimate is shown" in text
+    assert (
+        "town: no category differs significantly from all others; the largest of 300 estimates is shown"
+        in text
+    )
 
 
 def test_recalibration_says_what_it_did(run: Run, tmp_path: Path) -> None:
@@ -104,7 +110,7 @@ def test_recalibration_says_what_it_did(run: Run, tmp_path: Path) -> None:
     assert small_sample
     text = " ".join((done.out + done.err).split())
     assert small_sample[0].strip() in text
-    assert "Shares of selections are cut to [0, 1]" in text
+    assert "Shares of selections are clipped to [0, 1]" in text
     assert "Coordinates of vectors are re-calibrated together with the means" in text
     rows = run("estimate", tmp_path / "x.tally", "--recalibrate", "clip", "--json").json["rows"]
     for row in rows:

@@ -238,7 +238,7 @@ def test_not_reachable_is_an_answer(run: Callable[..., Any]) -> None:
     nearest = document.json["nearest"]["options"][0]
     assert nearest["tolerance_joint"] is None  # two answers a dimension: some dimension surely has none
     assert nearest["small_sample"] is True
-    assert "the nearest is ±∞" in words.err
+    assert "the nearest tolerance is ±∞" in words.err
 
 
 EVERYTHING = ("plan", "--users", "20000", "--dims", "50", "--epsilon", "1", "--tolerance", "0.05")

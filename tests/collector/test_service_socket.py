@@ -198,7 +198,7 @@ def command(
 def test_serve_send_and_the_same_bits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The whole way: records are sent, the collector's tally equals `hdr4me tally` on what it exports."""
+    """End to end: records are sent, the collector's tally equals `hdr4me tally` on what it exports."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1769817600")  # answers carry the day
     SURVEY.save(tmp_path / "survey.json")
     n = 2500
@@ -273,7 +273,7 @@ def test_the_demonstration_serves_its_survey(tmp_path: Path) -> None:
 
 
 def test_sigterm_finishes_what_has_begun(tmp_path: Path) -> None:
-    """A request that is half sent when SIGTERM comes is taken whole, and is on the disk."""
+    """A request that is half sent when SIGTERM comes is accepted, and is on the disk."""
     SURVEY.save(tmp_path / "survey.json")
     with command(str(tmp_path / "survey.json"), "--database", str(tmp_path / "c.db")) as (url, process, _):
         head, _, body = a_request().partition(b"\r\n\r\n")

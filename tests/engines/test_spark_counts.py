@@ -167,7 +167,7 @@ def test_no_partials_add_to_nothing() -> None:
 
 def test_reports_leave_as_a_binary_column(mixed: Survey) -> None:
     records = pa.RecordBatch.from_pydict(
-        {"age": [20.0, None], "debt": [-3, 4], "color": ["red", "no such"], "pet": ["cat", None]}
+        {"age": [20.0, None], "debt": [-3, 4], "colour": ["red", "no such"], "pet": ["cat", None]}
     )
     (batch,) = report_batches([records], mixed)
     assert batch.column(0).type == pa.binary()
@@ -176,7 +176,7 @@ def test_reports_leave_as_a_binary_column(mixed: Survey) -> None:
 
 
 def test_each_attempt_writes_a_file_of_its_own(mixed: Survey, tmp_path: Path) -> None:
-    records = pa.RecordBatch.from_pydict({"age": [20.0], "debt": [-3], "color": ["red"], "pet": ["cat"]})
+    records = pa.RecordBatch.from_pydict({"age": [20.0], "debt": [-3], "colour": ["red"], "pet": ["cat"]})
     names = [next(iter(write_part([records], mixed, str(tmp_path), 7))).to_pylist()[0] for _ in range(2)]
     assert names[0]["name"] != names[1]["name"]
     assert {row["name"] for row in names} == {path.name for path in tmp_path.iterdir()}

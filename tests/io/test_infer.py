@@ -120,10 +120,10 @@ def test_what_does_not_go_together(path, tmp_path) -> None:
 
 def test_an_arrow_file(tmp_path) -> None:
     path = tmp_path / "x.arrow"
-    table = pa.table({"age": [1.0], "color": ["red"]})
+    table = pa.table({"age": [1.0], "colour": ["red"]})
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
-    assert infer_schema(path, ranges={"age": (0, 1)}, categories={"color": ["red", "blue"]}).names == (
+    assert infer_schema(path, ranges={"age": (0, 1)}, categories={"colour": ["red", "blue"]}).names == (
         "age",
-        "color",
+        "colour",
     )

@@ -20,7 +20,7 @@ TABLE = pa.table(
     {
         "rooms": pa.array([1, 2, 3, None] * 50),
         "ignored": pa.array([pa.scalar(b"x").as_py()] * 200),
-        "color": pa.array(["red", "blue", None, "?"] * 50),
+        "colour": pa.array(["red", "blue", None, "?"] * 50),
         "age": pa.array([1.5, None, 1e9, -4.0] * 50),
     }
 )
@@ -40,9 +40,9 @@ def write(path: Path) -> Path:
 def test_columns_come_in_the_surveys_order(mixed_survey: Survey, tmp_path: Path, suffix: str) -> None:
     batches = list(record_batches(write(tmp_path / f"r{suffix}"), mixed_survey))
     assert sum(batch.num_rows for batch in batches) == 200
-    assert all(batch.schema.names == ["age", "color", "rooms"] for batch in batches)
+    assert all(batch.schema.names == ["age", "colour", "rooms"] for batch in batches)
     first = batches[0].slice(0, 1).to_pylist()[0]
-    assert (float(first["age"]), first["color"], int(first["rooms"])) == (1.5, "red", 1)
+    assert (float(first["age"]), first["colour"], int(first["rooms"])) == (1.5, "red", 1)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
@@ -148,6 +148,6 @@ def test_bytes_that_are_no_text_are_unknown_values(mixed_survey: Survey, tmp_pat
     csv, parquet = tmp_path / "odd.csv", tmp_path / "odd.parquet"
     csv.write_bytes(b"age,color,rooms\n1,red,1\n2,red,2\n" + b"7," + b"x" * 3_000_000 + b",3\n")
     odd = pa.array([b"\xff", b"red", None], pa.binary()).view(pa.string())
-    pq.write_table(pa.table({"age": odd, "color": odd, "rooms": [1, 2, 3]}), parquet)
+    pq.write_table(pa.table({"age": odd, "colour": odd, "rooms": [1, 2, 3]}), parquet)
     for path in (csv, parquet):
         assert sum(len(block) for block in Local(threads=1).reports(path, mixed_survey)) == 3

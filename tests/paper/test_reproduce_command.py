@@ -14,7 +14,7 @@ def test_case_study_as_json_and_nothing_else(tmp_path, capsys):
     captured = capsys.readouterr()
     assert code == 0
     document = json.loads(captured.out)
-    assert document["case_study"][0]["paper"] == "533.210"
+    assert document["case_study"][0]["printed"] == "533.210"
     assert {claim["name"] for claim in document["claims"]} >= {"framework-models-case-study"}
     assert "report.html" in document["files"]
     assert (tmp_path / "r" / "figure-3.svg").is_file()

@@ -23,7 +23,7 @@ from hdr4me.tally import Tally
 
 AGE = Numeric("age", 0, 120, default=40)
 WEIGHT = Numeric("weight", 0, 200, optional=True)
-COLOR = Categorical("color", ["red", "1", "true"], default="1")
+COLOR = Categorical("colour", ["red", "1", "true"], default="1")
 
 
 class Hostile:

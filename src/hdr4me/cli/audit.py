@@ -29,7 +29,7 @@ Write = Callable[[Mapping[str, Any], Callable[[], str], Callable[[], "Figure"]],
 _FINDING = {
     "mechanism": "mechanism", "kind": "kind", "dimensions": "dims", "loss": "loss",
     "epsilon_proven": "epsilon_proven", "epsilon_declared": "epsilon_declared",
-    "epsilon_attacked": "epsilon_attacked", "draws": "draws", "draws_asked": "n_asked", "passed": "passed",
+    "epsilon_attacked": "epsilon_attacked", "draws": "draws", "draws_asked": "requested", "passed": "passed",
 }  # fmt: skip
 _BOUNDS = ["dimension", "spread over all questions", "aimed at this question"]
 _IMITATION = (
@@ -178,7 +178,7 @@ def _audit_tally(
 ) -> bool:
     """Print the result of testing a tally; True if there is no alarm."""
     from hdr4me.accounting.poisoning import manipulation_bounds
-    from hdr4me.auditing import watch
+    from hdr4me.auditing import present_shares, watch
     from hdr4me.auditing.alarms import most_copies
     from hdr4me.tally import Tally
 
@@ -189,7 +189,7 @@ def _audit_tally(
     ):
         copies = most_copies(survey, reports) if reports else None
         found = watch(tally, level=level, look=look, copies=copies)
-    limits = [item.to_dict() for item in manipulation_bounds(survey)]
+    limits = [item.to_dict() for item in manipulation_bounds(survey, present_shares(tally))]
     made = provenance(survey.fingerprint, survey.epsilon, level)
     write(made, lambda: _tally_page(str(found), limits), lambda: _draw_bounds(limits))
     if json:

@@ -172,7 +172,7 @@ def send(
     Example: hdr4me send survey.json records.parquet --to http://127.0.0.1:8000
     """
     with opt.needs_collector():
-        from hdr4me.collector.sending import NotTaken, Spool
+        from hdr4me.collector.sending import NotAccepted, Spool
         from hdr4me.collector.sending import send as send_spool
     from hdr4me.engines import Local
     from hdr4me.survey import Survey
@@ -195,14 +195,14 @@ def send(
         files = record_files(records, encoding, delimiter)
         folder.mkdir(parents=True, exist_ok=True)
         n, quality = perturb_files(Local(), files, document, made.reports, allow_unusable)
-        made.seal(n)
+        made.assign_ids(n)
     try:
         with progress("sending", len(made)) as advance, opt.named_options():
             sent = send_spool(made, to, token=token, round=round, form=format, progress=advance)
-    except NotTaken as error:
+    except NotAccepted as error:
         how = "Give the token with --token or HDR4ME_TOKEN. " if "needs a token" in str(error) else ""
         again = f"hdr4me send {survey} --spool {folder} --to {to}"
-        raise NotTaken(f"{error}. {how}To send the same reports again: {again}") from None
+        raise NotAccepted(f"{error}. {how}To send the same reports again: {again}") from None
     if spool is None:
         shutil.rmtree(folder, ignore_errors=True)
     if json:
@@ -214,7 +214,7 @@ def send(
         total = sent.stored + sent.duplicates
         print_note(f"sent {total:,} reports: {sent.stored:,} new, {sent.duplicates:,} already stored")
     if sent.rejected:
-        raise NotTaken(f"the collector rejected {sent.rejected:,} reports")
+        raise NotAccepted(f"the collector rejected {sent.rejected:,} reports")
 
 
 def backup(

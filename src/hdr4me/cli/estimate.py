@@ -168,7 +168,7 @@ def _show(
     approximate: bool,
 ) -> list[str]:
     """Print the table grouped by dimension, without empty columns; returns notes."""
-    from hdr4me.statistics.intervals import EXACT, FEW_NOTE
+    from hdr4me.statistics.intervals import SMALL_SAMPLE, SMALL_SAMPLE_NOTE
 
     table = []
     places = {row["dimension"]: i for i, row in reversed(list(enumerate(shown)))}
@@ -178,15 +178,19 @@ def _show(
             notes = [
                 note for note in notes if "short interval" not in note and "approximate interval" not in note
             ]
-        table.append(row | {"note": "; ".join(notes).replace(FEW_NOTE, EXACT)})
+        table.append(row | {"note": "; ".join(notes).replace(SMALL_SAMPLE_NOTE, SMALL_SAMPLE)})
     used = [c for c in (*columns, "unit", "note") if any(row.get(c) not in (None, "ok", "") for row in table)]
     heads = [column.replace("_", " ") for column in used]
     cells = [["" if row.get(column) == "ok" else row.get(column) for column in used] for row in table]
     for line, before in reversed(list(zip(cells[1:], cells, strict=False))):
         line[0] = "" if line[0] == before[0] else line[0]
     print_table(title, heads, cells)
-    exact = sum(FEW_NOTE in str(row.get("note", "")) for row in rows)
-    return [f"{exact:,} of {len(rows):,} rows have {FEW_NOTE}"] if exact else []
+    exact = sum(SMALL_SAMPLE_NOTE in str(row.get("note", "")) for row in rows)
+    return (
+        [f"{exact:,} of {len(rows):,} rows have small samples: their intervals are conservative"]
+        if exact
+        else []
+    )
 
 
 def _tally(source: Sequence[Path], survey: Path | None, watch: Watch) -> Tally:

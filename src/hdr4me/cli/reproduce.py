@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hdr4me.paper.studies import Own, Scale
 
 
-# The options that determine the numbers.
+# The options that decide the numbers.
 _GIVEN = (
     "scale",
     "seed",
@@ -48,7 +48,7 @@ def reproduce(
     mechanism: Annotated[Texts, Option(help="Own study: a mechanism (repeat).")] = None,
     normalize: Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")] = "auto",
     lambda_choice: Annotated[
-        str | None, Option(help="Choice of λ* in the figures, such as z2-noise-bias.")
+        str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")
     ] = None,
     json: JSON = False,
 ) -> None:
@@ -63,7 +63,7 @@ def reproduce(
     from hdr4me.paper.case_study import TABLE_COLUMNS, table2
     from hdr4me.paper.claims import CLAIMS, judge
     from hdr4me.paper.datasets import check_normalization
-    from hdr4me.paper.methods import DEFAULT, reading_named
+    from hdr4me.paper.methods import DEFAULT, lambda_choice_named
     from hdr4me.paper.report import About, as_first_run, lead_of, own_lead, own_table, publish
     from hdr4me.paper.runner import Settings, finished_cells, run_cells
     from hdr4me.paper.studies import cells_for, gather, own_cells, scale_named
@@ -80,7 +80,7 @@ def reproduce(
             cells = own_cells(own, size)
         else:
             cells = cells_for(target, size)
-        chosen = DEFAULT if lambda_choice is None else reading_named(lambda_choice)
+        chosen = DEFAULT if lambda_choice is None else lambda_choice_named(lambda_choice)
         normalization = check_normalization(normalize)
     opt.check("--workers", workers, workers >= 0, "a non-negative integer")
     opt.check("--seed", seed, seed >= 0, "a non-negative integer")
@@ -105,7 +105,7 @@ def reproduce(
         command=_command(target, given),
         scale=scale,
         seed=seed,
-        reading=chosen,
+        lambda_choice=chosen,
         workers=workers,
         machine=machine(),
         seconds=round(time.perf_counter() - start, 1),
@@ -123,12 +123,12 @@ def reproduce(
         print_json({**document, "claims": claims, "cells" if mine else "case_study": shown, "files": files})
         return
     if target in ("case-study", "table2", "fig3"):
-        print_table("Section IV-C: the values of the paper, and ours", columns[:4], [row[:4] for row in rows])
+        print_table("Section IV-C, printed and recomputed", columns[:4], [row[:4] for row in rows])
     if mine:
         print_table(own_lead(results), columns, rows)
     if verdicts:
         judged = [[v.name, v.verdict, v.support] for v in verdicts]
-        print_table(lead_of(verdicts), ["claim", "verdict", "choices of λ* that agree"], judged)
+        print_table(lead_of(verdicts), ["claim", "verdict", "choices of λ*"], judged)
     print_note(f"wrote {output / 'report.html'} and {len(files) - 1} more files in {about.seconds:.0f} s")
 
 
@@ -160,6 +160,8 @@ def _own(given: dict[str, Any], scale: Scale) -> tuple[Own, Path | None]:
     if users is not None and users > found.n_rows:
         raise InvalidInput.of("users", users, f"at most {found.n_rows}, the rows of {path.name}")
     if found.left_out:
-        print_note(f"{path.name}: columns that are not numeric are ignored: {', '.join(found.left_out)}")
+        print_note(
+            f"{path.name}: these columns are not numeric and are not used: {', '.join(found.left_out)}"
+        )
     sizes = tuple(dims or (len(found.columns),))
     return Own("data", found.n_rows if users is None else users, sizes, *rest), path

@@ -55,9 +55,9 @@ def rounds(
     )
     memoized, z, last = noise == "memoized", float(ndtri((1 + confidence) / 2)), len(x) - 1
     parts = {
-        "average": average(x, s, permanent=memoized),
-        "change": difference(x, s, last - 1, last, permanent=memoized),
-        "trend": slope(x, s, permanent=memoized),
+        "average": average(x, s, memoized=memoized),
+        "change": difference(x, s, last - 1, last, memoized=memoized),
+        "trend": slope(x, s, memoized=memoized),
     }
     rows: list[dict[str, Any]] = []
     shown: list[list[object]] = []

@@ -251,7 +251,7 @@ def _panel(axes: Axes, rows: list[Row], title: str) -> None:
         own = sorted((row for row in rows if row.mechanism == name), key=lambda row: row.epsilon)
         simulated, predicted, after = (
             np.sqrt([np.nan if (x := getattr(row, of)) is None else x for row in own])
-            for of in ("simulated", "foretold", "recalibrated")
+            for of in ("simulated", "predicted", "recalibrated")
         )
         x = [row.epsilon for row in own]
         axes.plot(x, simulated, "o-", color=color, label=name, markersize=5)
