@@ -1,4 +1,4 @@
-"""What happens if users report every day? The accuracy of guessing a yes/no attribute, with fresh and memoized noise."""
+"""What if users report every day? The accuracy of guessing a yes/no attribute, with fresh and memoized noise."""
 
 # %%
 import sys

@@ -116,7 +116,6 @@ def plan(
     best = found.best
     if refusal is not None and not json:
         print_note(str(refusal))
-    print_notes([f"note: {note}" for note in found.notes], verbose)
     survey = None
     if loaded is not None and refusal is None and (output or html or png or json):
         with working("designing the survey"):
@@ -156,6 +155,7 @@ def plan(
             print_table(*table)
         for line in lines:
             typer.echo(line)
+        print_notes([f"note: {note}" for note in found.notes], verbose, most=1)
         if rounds == 2 and all(row["values"] == "uniform" for row in more["rounds"]):
             print_note("A second round gains nothing if values fill their range: give --prior values.csv.")
     if refusal is not None:
