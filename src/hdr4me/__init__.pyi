@@ -16,6 +16,8 @@ from hdr4me.client import Ledger as Ledger
 from hdr4me.client import MemoizedClient as MemoizedClient
 from hdr4me.comparison import Comparison as Comparison
 from hdr4me.comparison import compare as compare
+from hdr4me.engines import collect as collect
+from hdr4me.engines import run as run
 from hdr4me.explanation import explain as explain
 from hdr4me.framework import Deviation as Deviation
 from hdr4me.framework import deviation as deviation

@@ -40,9 +40,15 @@ def serve(
     open_uploads: Annotated[bool, Option("--open-uploads", help="Accept reports without a token.")] = False,
     new_round: Annotated[bool, Option("--new-round", help="Open a round even if one was closed.")] = False,
     link: Annotated[bool | None, Option(help="Print a link to the dashboard (on a terminal).")] = None,
-    min_reports: Annotated[int, Option("--min-reports", help="Publish no estimate from fewer reports.")] = 100,
-    retain: Annotated[int, Option(help="Days after closing until reports are deleted and only the tally is kept.")] = 7,
-    tolerance: Annotated[float | None, Option(help="Planned half-width of intervals, as a share of the range.")] = None,
+    min_reports: Annotated[
+        int, Option("--min-reports", help="Publish no estimate from fewer reports.")
+    ] = 100,
+    retain: Annotated[
+        int, Option(help="Days after closing until reports are deleted and only the tally is kept.")
+    ] = 7,
+    tolerance: Annotated[
+        float | None, Option(help="Planned half-width of intervals, as a share of the range.")
+    ] = None,
     rate: Annotated[float, Option(help="Largest number of reports per second and upload token.")] = 100_000.0,
 ) -> None:
     """Collect reports over HTTP. A confirmed upload is stored on disk.

@@ -89,12 +89,15 @@ def survey(
     if _is_records(source):
         schema, declared = _from_records(source, given, encoding, delimiter)
     elif _is_survey(source):
-        for key, value in context.params.items():
-            origin = context.get_parameter_source(key)
-            if key not in ("source", "json", "verbose") and origin is not None and origin.name != "DEFAULT":
-                option = next(x.opts[0] for x in context.command.params if x.name == key)
+        for parameter in context.command.params:
+            key, given_by = str(parameter.name), context.get_parameter_source(str(parameter.name))
+            if (
+                key not in ("source", "json", "verbose")
+                and given_by is not None
+                and given_by.name != "DEFAULT"
+            ):
                 raise InvalidInput(
-                    f"{option} {value} does not apply: {source} is a survey, and is only shown"
+                    f"{parameter.opts[0]} {context.params[key]} does not apply: {source} is a survey, and is only shown"
                 )
         _show(Survey.load(source), json, verbose)
         return
