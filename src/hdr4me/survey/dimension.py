@@ -132,6 +132,11 @@ class Dimension(ABC):
         """The columns of a record that hold its value: its own name, or those that it is computed from."""
         return (self.name,)
 
+    @property
+    def leaves(self) -> tuple[Dimension, ...]:
+        """The dimensions whose rules clean the columns: itself, or the parts that it is derived from."""
+        return (self,)
+
     def within(self, others: Mapping[str, Dimension]) -> Dimension:
         """The dimension in a schema of these dimensions, by name: itself, unless it is computed from some of them."""
         return self
@@ -189,6 +194,8 @@ DIMENSIONS: Registry[type[Dimension]] = Registry(
         "selection": "hdr4me.survey.categorical:Selection",
         "product": "hdr4me.survey.numeric:Product",
         "vector": "hdr4me.survey.vector:Vector",
+        "bucket": "hdr4me.survey.derived:Bucket",
+        "joint": "hdr4me.survey.derived:Joint",
     },
 )
 
