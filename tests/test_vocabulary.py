@@ -58,7 +58,9 @@ def test_no_word_of_the_list_is_used() -> None:
     assert not places, "\n".join(["Use the field's words:", *places])
 
 
-@pytest.mark.parametrize("line", ["as foretold", "Told by", "a whole number from 1", "harm_of_fakes", "n_users"])
+@pytest.mark.parametrize(
+    "line", ["as foretold", "Told by", "a whole number from 1", "harm_of_fakes", "n_users"]
+)
 def test_the_list_is_found(line: str) -> None:
     assert PATTERN.search(line)
 

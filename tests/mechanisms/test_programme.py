@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
+
 from hdr4me.mechanisms.program import (
     Dual,
     Measure,
@@ -14,7 +16,6 @@ from hdr4me.mechanisms.program import (
     window_rows,
     worst_outputs,
 )
-from scipy.optimize import linprog
 
 
 def plain(epsilon: float, levels: np.ndarray, outputs: np.ndarray, prior: np.ndarray | None) -> float:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, Self
 
 from hdr4me.errors import FormatError
@@ -51,20 +51,22 @@ class Bucket(Dimension):
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        edges = self.edges
+        edges: Any = self.edges
         numbers = not isinstance(edges, str) and all(
             isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) for x in edges
         )
-        if not numbers or len(edges) < 3 or any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
+        if not numbers or len(edges) < 3 or any(a >= b for a, b in pairwise(edges)):
             raise refused(self.name, f"edges = {edges!r} must be at least three increasing numbers")
         object.__setattr__(self, "edges", tuple(float(x) for x in edges))
         if self.default is not None and not self.edges[0] <= as_number(self.default) <= self.edges[-1]:
-            raise refused(self.name, f"default = {self.default!r} must lie between the first and the last edge")
+            raise refused(
+                self.name, f"default = {self.default!r} must lie between the first and the last edge"
+            )
         if self.column is not None:
             check_name(self.column)
 
     @cached_property
-    def categories(self) -> tuple[str, ...]:  # type: ignore[override]
+    def categories(self) -> tuple[str, ...]:
         return tuple(f"{low:g} to {high:g}" for low, high in zip(self.edges, self.edges[1:], strict=False))
 
     @property
@@ -134,10 +136,14 @@ class Joint(Dimension):
         if len(parts) < 2 or not all(isinstance(x, Dimension) and x.is_category for x in parts):
             raise refused(self.name, "joint must be a list of two or more categorical or bucket dimensions")
         if len({x.name for x in parts}) < len(parts) or any(isinstance(x, Joint) for x in parts):
-            raise refused(self.name, "the parts of joint must be different dimensions, none of them joint itself")
+            raise refused(
+                self.name, "the parts of joint must be different dimensions, none of them joint itself"
+            )
         size = math.prod(len(x.categories) for x in parts)
         if size > MAX_CATEGORIES:
-            raise refused(self.name, f"its parts have {size:,} combinations: at most {MAX_CATEGORIES:,} are allowed")
+            raise refused(
+                self.name, f"its parts have {size:,} combinations: at most {MAX_CATEGORIES:,} are allowed"
+            )
         object.__setattr__(self, "joint", parts)
 
     @classmethod
@@ -155,7 +161,7 @@ class Joint(Dimension):
         return tuple(len(part.categories) for part in self.joint)
 
     @cached_property
-    def categories(self) -> tuple[str, ...]:  # type: ignore[override]
+    def categories(self) -> tuple[str, ...]:
         return tuple(" × ".join(labels) for labels in product(*(part.categories for part in self.joint)))
 
     @property

@@ -1,0 +1,7 @@
+"""Contingency tables of several attributes, and synthetic records, from the answers to joint questions."""
+
+from __future__ import annotations
+
+from hdr4me.tables.tables import Contingency, Tables, table_schema, tables
+
+__all__ = ["Contingency", "Tables", "table_schema", "tables"]

@@ -14,6 +14,7 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 Floats = NDArray[np.float64]
 Names = tuple[int, ...]  # attributes in increasing order
@@ -34,7 +35,8 @@ class Measured:
     @property
     def free(self) -> int:
         """How many numbers of the table the margins of its attributes leave free."""
-        return self.shares.size - 1 - sum(k - 1 for k in self.shares.shape)
+        shape = self.shares.shape
+        return prod(shape) - 1 - sum(k - 1 for k in shape)
 
     def agreeing(self, margins: Sequence[Floats]) -> Measured:
         """The table with these margins: the difference is spread evenly over the cells of each category."""
@@ -69,11 +71,13 @@ class Joint:
             logs[parent] = logs[parent] + _spread(message, shared, self.cliques[parent], self.shape)
         root = self._tree[0][1] if self._tree else 0
         for clique in {root, *range(len(self.cliques))} - {child for child, _ in self._tree}:
-            logs[clique] = _normalized(logs[clique])
+            logs[clique] = logs[clique] - logsumexp(logs[clique])
         for child, parent in self._tree:
             shared = self._shared(child, parent)
             whole = _log_sum(logs[parent], self.cliques[parent], shared)
-            logs[child] = logs[child] + _spread(whole - upward[child], shared, self.cliques[child], self.shape)
+            logs[child] = logs[child] + _spread(
+                whole - upward[child], shared, self.cliques[child], self.shape
+            )
         self.beliefs = [np.exp(log) for log in logs]
 
     def _shared(self, child: int, parent: int) -> Names:
@@ -119,7 +123,9 @@ class Joint:
             belief = self.beliefs[c]
             if c in parents:
                 shared = self._shared(c, parents[c])
-                whole = belief.sum(axis=tuple(i for i, j in enumerate(clique) if j not in shared), keepdims=True)
+                whole = belief.sum(
+                    axis=tuple(i for i, j in enumerate(clique) if j not in shared), keepdims=True
+                )
                 belief = np.divide(belief, whole, out=np.zeros_like(belief), where=whole > 0)
             factors.append((clique, belief))
         return factors
@@ -137,11 +143,19 @@ class Joint:
                 continue
             axes = [clique.index(j) for j in given + new]
             flat = belief.transpose(axes).reshape(prod(self.cells(given)), -1)
-            group = np.ravel_multi_index([rows[:, j] for j in given], self.cells(given)) if given else np.zeros(n, int)
+            group = (
+                np.ravel_multi_index([rows[:, j] for j in given], self.cells(given))
+                if given
+                else np.zeros(n, int)
+            )
             drawn = np.zeros(n, np.int64)
             for g in np.unique(group):
                 who = np.flatnonzero(group == g)
-                chances = flat[g] / flat[g].sum() if flat[g].sum() > 0 else np.full(flat.shape[1], 1 / flat.shape[1])
+                chances = (
+                    flat[g] / flat[g].sum()
+                    if flat[g].sum() > 0
+                    else np.full(flat.shape[1], 1 / flat.shape[1])
+                )
                 drawn[who] = rng.choice(chances.size, who.size, p=chances)
             for j, values in zip(new, np.unravel_index(drawn, self.cells(new)), strict=True):
                 rows[:, j] = values
@@ -166,7 +180,9 @@ def fit(shape: Sequence[int], measured: Sequence[Measured], margins: Sequence[Fl
         potentials[c] += _spread(np.log(np.maximum(margin, 1e-9)), (j,), model.cliques[c], model.shape)
     model.set(potentials)
     enough = float(sum(table.free for table in used))
-    if len(used) < len(measured):  # tables that were chosen for their distance from independence lie too far from it
+    if len(used) < len(
+        measured
+    ):  # tables that were chosen for their distance from independence lie too far from it
         chance = _chance(measured)
         excess = [chance**2 / max(_dependence(table, margins), chance) for table in used]
         enough += sum(x * np.sqrt(2 * table.free) for x, table in zip(excess, used, strict=True))
@@ -217,7 +233,7 @@ def cliques_of(shape: Sequence[int], measured: Sequence[Measured], margins: Sequ
     if prod(shape) <= ONE_CLIQUE:
         return [everything]
     edges: set[tuple[int, int]] = set()
-    best = [(j,) for j in everything]
+    best: list[Names] = [(j,) for j in everything]
     scores = {table.names: _dependence(table, margins) for table in measured}
     for table in sorted(measured, key=lambda t: -scores[t.names]):
         if scores[table.names] <= _chance(measured):
@@ -293,14 +309,7 @@ def _spread(values: Floats, own: Names, clique: Names, shape: Sequence[int]) -> 
 
 def _log_sum(log: Floats, clique: Names, kept: Names) -> Floats:
     """log Σ exp over the attributes that are not kept."""
-    axes = tuple(i for i, j in enumerate(clique) if j not in kept)
-    top = log.max(axis=axes, keepdims=True)
-    return np.log(np.exp(log - top).sum(axis=axes)) + top.squeeze(axis=axes)
-
-
-def _normalized(log: Floats) -> Floats:
-    """The same potential, such that its exponentials add up to one."""
-    return log - np.log(np.exp(log).sum())
+    return np.asarray(logsumexp(log, axis=tuple(i for i, j in enumerate(clique) if j not in kept)))
 
 
 def _multiplied(factors: Sequence[tuple[Names, Floats]], shape: Sequence[int]) -> tuple[Names, Floats]:
