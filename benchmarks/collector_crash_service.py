@@ -174,7 +174,7 @@ class Forked:
 
 
 def sender(url: str, survey: Survey, rows: Any, ledger: Ledger, stop: threading.Event, batch: int) -> None:
-    """Send reports until told to stop; note what was acknowledged."""
+    """Send reports until stopped; record the acknowledged ids."""
     with httpx.Client(base_url=url, timeout=30) as client:
         while not stop.is_set():
             chosen = rows[np.random.default_rng().integers(0, len(rows), batch)]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.recalibration.auto.intervals import honest_interval
+from hdr4me.recalibration.auto.intervals import conservative_interval
 
 Floats = NDArray[np.float64]
 Row = dict[str, float | str]
@@ -54,7 +54,7 @@ def honest_coverage(theta: Floats, s: Floats, rng: np.random.Generator) -> Draw:
     """
     times = max(1, 2000 // theta.size)
     x = theta + s * rng.normal(size=(times, theta.size))
-    low, high = honest_interval(x, np.broadcast_to(s, x.shape), -1.0, 1.0, LEVEL)
+    low, high = conservative_interval(x, np.broadcast_to(s, x.shape), -1.0, 1.0, LEVEL)
     held = (low <= theta) & (theta <= high)
     edge = np.abs(theta) >= 1 - 1e-12
     found = {"conservative": float(held.mean())}

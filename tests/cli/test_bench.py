@@ -58,7 +58,7 @@ def test_rounds_are_checked(plain: Callable[..., str]) -> None:
     assert "--rounds 0" in plain("bench", "--rounds", "0")
 
 
-def test_a_picture_that_fails_leaves_none(
+def test_a_failed_figure_leaves_no_file(
     run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def half(_: dict[str, Any], path: Path) -> None:

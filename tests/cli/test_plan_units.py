@@ -20,7 +20,7 @@ def question(tmp_path: Path) -> tuple[object, ...]:
     return ("plan", "--schema", path, "--users", 300_000, "--epsilon", 2, "--mechanism", "piecewise")
 
 
-def test_a_unit_that_the_schema_gives_is_read_and_shown(run: Any, question: tuple[object, ...]) -> None:
+def test_a_unit_of_the_schema_is_accepted_and_shown(run: Any, question: tuple[object, ...]) -> None:
     shown = run(*question, "--tolerance", "delay=5 min")
     assert shown.code == 0
     assert "delay ±5 min is kept" in shown.out
@@ -35,7 +35,7 @@ def test_another_unit_is_refused(run: Any, question: tuple[object, ...]) -> None
     assert "own units, which have no name in the schema" in " ".join(refused.err.split())
 
 
-def test_a_plain_tolerance_is_told_in_own_units(run: Any, question: tuple[object, ...]) -> None:
+def test_a_plain_tolerance_is_converted_to_own_units(run: Any, question: tuple[object, ...]) -> None:
     document = run(*question, "--tolerance", "0.1", "--json").json
     assert document["tolerances"] == pytest.approx({"delay": 18.0, "distance": 150.0})
 
@@ -77,7 +77,7 @@ def test_every_kind_of_question_from_a_schema_to_a_survey(run: Any, tmp_path: Pa
         pilot,
     )
     page, survey = tmp_path / "plan.html", tmp_path / "survey.json"
-    shown = run(*asked, "--tolerance", "v=0.2", "--fakes", "0.01", "--html", page, "--output", survey)
+    shown = run(*asked, "--tolerance", "v=0.2", "--poisoned", "0.01", "--html", page, "--output", survey)
     assert shown.code == 0
     assert "coordinates of v ±0.2 is kept" in shown.out
     assert "Standard errors of selections, vectors and optional numbers" in shown.out

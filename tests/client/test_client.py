@@ -1,4 +1,4 @@
-"""The client: system randomness, the same number of draws whatever the record, the survey's own law."""
+"""The client: system randomness, the same draws for every record, and the distribution of the survey's channels."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ def test_every_record_gives_a_valid_report(mixed: Survey, all_sent: Survey, reco
 
 
 def test_a_record_is_a_mapping(mixed: Survey) -> None:
-    with pytest.raises(InvalidInput, match="not be a list"):
+    with pytest.raises(InvalidInput, match="not a list"):
         Client(mixed).report([1, 2])  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="survey = 'survey' is not allowed: a Survey"):
         Client("survey")  # type: ignore[arg-type]
 
 
 class Counting:
-    """Stands in for the system's randomness: fixed fractions, words and bounded numbers, and every call noted."""
+    """Replaces the system's randomness with fixed numbers and records every call."""
 
     def __init__(self, word: int, fraction: int = 0) -> None:
         self.word, self.fraction = word, fraction
@@ -128,7 +128,7 @@ def test_the_draws_do_not_depend_on_the_record(all_sent: Survey, word: int, frac
 
 
 def test_extreme_words_give_the_first_and_last_cell(all_sent: Survey) -> None:
-    """Of a set of one the first word is heavy, so grey, the default; the last one is light and the last of the rest."""
+    """Word 0 gives the subset with the true category (grey, the default); the last word gives one without it."""
     for word, codes in ((0, (0, 0, 3, 0, 0, 0)), (LAST, (2, 1, LAST % 3, 1, 1, 1))):
         client = Client(all_sent)
         client._draws = Counting(word)  # type: ignore[assignment]
@@ -136,8 +136,8 @@ def test_extreme_words_give_the_first_and_last_cell(all_sent: Survey) -> None:
         assert tuple(code for answer in answers for code in answer[1:]) == codes
 
 
-def test_rounding_takes_the_upper_row_exactly_frac_of_the_time(all_sent: Survey) -> None:
-    """At 3/8 between rows the upper one is taken by 24576 of the 65536 fractions: compare on both sides."""
+def test_rounding_picks_the_upper_row_with_the_exact_probability(all_sent: Survey) -> None:
+    """At 3/8 between two rows, 24576 of the 65536 fractions pick the upper row."""
     table = all_sent.channels[0]
     assert isinstance(table, Table)
     age = 120 * (1 + 0.375) / 4
@@ -149,7 +149,7 @@ def test_rounding_takes_the_upper_row_exactly_frac_of_the_time(all_sent: Survey)
         assert client.report({"age": age}).answers[0] == (0, code)
 
 
-def expected_law(survey: Survey, j: int, row: float) -> np.ndarray:
+def expected_distribution(survey: Survey, j: int, row: float) -> np.ndarray:
     weights = np.array(survey.questions[j].channel.rows) / 2**32
     low = int(row)
     high = min(low + 1, len(weights) - 1)
@@ -167,7 +167,7 @@ def test_codes_follow_the_table(all_sent: Survey) -> None:
     reports = [client.report(record).answers for _ in range(4000)]
     flat = np.array([[code for answer in answers for code in answer[1:]] for answers in reports])
     for column, (j, row) in enumerate(zip([0, 1, 2, 3, 3, 3], rows, strict=True)):
-        law = expected_law(all_sent, j, row)
+        law = expected_distribution(all_sent, j, row)
         seen = np.bincount(flat[:, column], minlength=len(law))
         statistic = float(((seen - 4000 * law) ** 2 / (4000 * law)).sum())
         assert statistic < chi2.isf(1e-8, len(law) - 1), (column, seen, law)

@@ -103,13 +103,13 @@ def test_a_report_in_other_words_is_the_same_report() -> None:
 
 @pytest.mark.parametrize("survey", [SURVEY, made_survey(sampled=2)], ids=["one answer", "two answers"])
 def test_lines_with_bad_ones_among_them(survey: Survey) -> None:
-    twin = secrets.token_hex(16)
+    repeated = secrets.token_hex(16)
     lines = [
         a_line(survey=survey),
         b"not JSON",
-        a_line(twin, survey),
+        a_line(repeated, survey),
         b"",
-        a_line(twin, survey),
+        a_line(repeated, survey),
         a_line("12", survey),
         a_line(survey=made_survey("another")),
         b'{"id": "'
@@ -198,7 +198,7 @@ def test_gzip(kind: str, chunks: int) -> None:
         (b"x" * 20, json_headers(**{"content-length": "99999999999999999999999"}), 413, "16384"),
         (b"x" * 20, json_headers(**{"content-length": "-4"}), 413, "16384"),
         (b"not gzip", json_headers(**{"content-encoding": "gzip"}), 400, "gzip"),
-        (gzip.compress(b"x", mtime=0)[:-3], json_headers(**{"content-encoding": "gzip"}), 400, "cut short"),
+        (gzip.compress(b"x", mtime=0)[:-3], json_headers(**{"content-encoding": "gzip"}), 400, "truncated"),
         (
             gzip.compress(b"x", mtime=0) * 2,
             json_headers(**{"content-encoding": "gzip"}),
@@ -429,7 +429,7 @@ def test_rounds_open_and_close() -> None:
     check(work, store)
 
 
-def test_a_round_that_another_worker_closed_takes_nothing() -> None:
+def test_a_round_that_another_worker_closed_accepts_nothing() -> None:
     store = memory_store(SURVEY)
 
     async def work(service: Service) -> None:
@@ -479,7 +479,7 @@ def test_no_answer_below_min_reports_then_the_librarys_own() -> None:
         assert csv.startswith("dimension,category,estimate")
         assert csv.splitlines()[0].endswith(",survey,epsilon,level,version,date")
         assert all(f",{SURVEY.fingerprint},{SURVEY.epsilon},0.95," in line for line in csv.splitlines()[1:])
-        assert (answer["survey"], answer["epsilon"], answer["level"]) == (
+        assert (answer["survey"], answer["epsilon"], answer["confidence"]) == (
             SURVEY.fingerprint,
             SURVEY.epsilon,
             0.9,
@@ -543,16 +543,16 @@ def test_the_rounds_of_a_series_together() -> None:
         await service.call(
             "POST", "/v1/rounds/2/reports", a_stream(40, made_survey("second")), {"content-type": ARROW}
         )
-        fresh = (await service.call("GET", path + "?answers=fresh", headers=read)).json()
+        fresh = (await service.call("GET", path + "?noise=fresh", headers=read)).json()
         assert (fresh["reports"], fresh["rounds"]) == (70, [1, 2])
         both = Tally(SURVEY)
         both.counts[:] = store.tally(1).counts + store.tally(2).counts
         both.n_reports = 70
         assert [row["estimate"] for row in fresh["rows"]] == both.estimate().value.tolist()
-        permanent = (await service.call("GET", path, headers=read)).json()
+        memoized = (await service.call("GET", path, headers=read)).json()
         errors = [t.estimate().standard_error for t in (store.tally(1), store.tally(2))]
         np.testing.assert_allclose(
-            [row["standard_error"] for row in permanent["rows"]], np.mean(errors, axis=0)
+            [row["standard_error"] for row in memoized["rows"]], np.mean(errors, axis=0)
         )
         assert (await service.call("GET", "/v1/series/none/estimate", headers=read)).status == 404
 
@@ -593,7 +593,7 @@ def test_status_export_and_quarantine() -> None:
 
 
 def test_an_alarm_is_part_of_the_status() -> None:
-    """Every report is the same one, which no honest population sends: the p-values are plain numbers in JSON."""
+    """All reports are equal, which is not plausible for any population: the p-values are plain numbers in JSON."""
     store = memory_store(SURVEY)
     read = with_tokens(store)["read"]
     payload = a_report().to_bytes(SURVEY)
@@ -708,7 +708,7 @@ def test_a_session_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     another_worker, now = Access(settings), TimestampSigner.get_timestamp
     assert another_worker.require(session, "admin").scope == "admin"
     monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda self: now(self) + SESSION_SECONDS + 1)
-    with pytest.raises(Refusal, match="not known"):
+    with pytest.raises(Refusal, match="unknown"):
         another_worker.require(session, "admin")
 
 

@@ -42,7 +42,7 @@ def test_the_survey_in_plain_words_is_open_to_everybody() -> None:
     check(work)
 
 
-def test_who_has_a_token_is_told_its_scope() -> None:
+def test_a_token_holder_learns_its_scope() -> None:
     store = memory_store(SURVEY)
     store.add_token(digest("the read token"), "read")
 

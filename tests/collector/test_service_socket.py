@@ -198,7 +198,7 @@ def command(
 def test_serve_send_and_the_same_bits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The whole way: records are sent, the collector's tally equals `hdr4me tally` on what it exports."""
+    """End to end: records are sent, the collector's tally equals `hdr4me tally` on what it exports."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1769817600")  # answers carry the day
     SURVEY.save(tmp_path / "survey.json")
     n = 2500
@@ -220,7 +220,7 @@ def test_serve_send_and_the_same_bits(
                     url,
                     "--spool",
                     str(tmp_path / "spool"),
-                    "--form",
+                    "--format",
                     "ndjson",
                     "--json",
                 ]
@@ -273,7 +273,7 @@ def test_the_demonstration_serves_its_survey(tmp_path: Path) -> None:
 
 
 def test_sigterm_finishes_what_has_begun(tmp_path: Path) -> None:
-    """A request that is half sent when SIGTERM comes is taken whole, and is on the disk."""
+    """A request that is half sent when SIGTERM comes is accepted, and is on the disk."""
     SURVEY.save(tmp_path / "survey.json")
     with command(str(tmp_path / "survey.json"), "--database", str(tmp_path / "c.db")) as (url, process, _):
         head, _, body = a_request().partition(b"\r\n\r\n")
@@ -302,7 +302,7 @@ def test_sigterm_finishes_what_has_begun(tmp_path: Path) -> None:
         (["{folder}/survey.json", "--database", "{folder}/c.db", "--workers", "2"], "--workers 2"),
         (["{folder}/survey.json", "--database", "{folder}/c.db", "--workers", "0"], "--workers 0"),
         (["{folder}/survey.json", "--port", "70000"], "--port 70000"),
-        (["{folder}/survey.json", "--origin", "example.org"], "--origin"),
+        (["{folder}/survey.json", "--allow-origin", "example.org"], "--allow-origin"),
         (["{folder}/survey.json", "--min-reports", "0"], "--min-reports 0"),
         (["{folder}/survey.json", "--retain", "-1"], "--retain -1"),
         (["{folder}/survey.json", "--tolerance", "2"], "--tolerance 2.0"),

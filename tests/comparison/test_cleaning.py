@@ -26,7 +26,7 @@ QUICK = {"epsilon": 1.0, "repeats": 1, "mechanisms": ["duchi", "grr"], "recalibr
 def _files(folder: Path, dimensions: list, rows: list[str]) -> list[str]:
     (folder / "schema.json").write_text(json.dumps(hd.Schema(dimensions).to_dict()))
     (folder / "d.csv").write_text("\n".join(rows) + "\n")
-    options = "--epsilon 1 --repeats 1 --raw --mechanism duchi --mechanism grr"
+    options = "--epsilon 1 --repeats 1 --no-recalibration --mechanism duchi --mechanism grr"
     return ["compare", str(folder / "d.csv"), "--schema", str(folder / "schema.json"), *options.split()]
 
 

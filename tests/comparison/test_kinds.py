@@ -171,9 +171,8 @@ def test_every_kind_is_compared_and_says_its_scale(tmp_path: Path) -> None:
         found.best(4.0, "vectors", "share")
     (tmp_path / "schema.json").write_text(json.dumps(schema.to_dict()))
     pd.DataFrame(table.to_pylist()).to_json(tmp_path / "d.jsonl", orient="records", lines=True)
-    command = (
-        f"compare {tmp_path}/d.jsonl --schema {tmp_path}/schema.json --epsilon 4 --repeats 1 --raw --json"
-    )
+    command = f"compare {tmp_path}/d.jsonl --schema {tmp_path}/schema.json --epsilon 4 --repeats 1"
+    command += " --no-recalibration --json"
     document = json.loads(CliRunner().invoke(app, command.split(), catch_exceptions=False).stdout)
     assert {row["scale"] for row in document["rows"]} == {row.scale for row in found.rows}
     shown = CliRunner().invoke(app, command.split()[:-1], catch_exceptions=False).output

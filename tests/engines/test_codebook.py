@@ -170,8 +170,8 @@ def test_vectors_besideword_values() -> None:
     assert np.abs((answer.value - [0.6, 0.0, 1.0, 0.0]) / answer.standard_error).max() < 7
 
 
-def test_permanent_answers_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="permanent"):
+def test_memoized_responses_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="memoized"):
         MemoizedClient(small(2), hd.Ledger(tmp_path / "ledger.json"))
 
 

@@ -221,7 +221,7 @@ def test_the_account_calls_missing_an_answer() -> None:
 
 def test_what_is_refused(tmp_path: Path) -> None:
     survey = small(2)
-    with pytest.raises(InvalidInput, match=r"permanent answers .* not for vectors"):
+    with pytest.raises(InvalidInput, match=r"memoized responses .* not vectors"):
         MemoizedClient(survey, hd.Ledger(tmp_path / "ledger.json"))
     with pytest.raises(InvalidInput, match="memoized_epsilon is for numbers and categories"):
         hd.Survey(survey.schema, epsilon=1.0, memoized_epsilon=4.0)

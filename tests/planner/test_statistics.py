@@ -101,7 +101,9 @@ def test_a_mean_by_group_needs_two_answers():
     found = plan(users=N, schema=schema, epsilon=4.0, statistic="mean_by", mechanisms=["optimal"])
     assert found.best.sampled == 2
     assert 0 < found.statistic_errors[0] < 0.2
-    assert found.summary.startswith("With 40,000 users and ε = 4, a mean in one of the groups")
+    assert found.summary.startswith(
+        "With 40,000 users and ε = 4, the expected error of a mean in one of the groups is"
+    )
 
 
 def test_the_ranking_is_by_the_statistic_that_was_asked():

@@ -30,7 +30,8 @@ def test_a_tolerance_may_name_the_unit_that_the_schema_gives() -> None:
     assert named.asked_own == plain.asked_own == {"delay": 5.0}
     assert "delay ±5 min is kept" in named.summary
     assert "means" not in named.summary  # nothing is asked of the distance, and nothing is promised of it
-    assert " min will be kept with 95 % probability (delay ±" in named.summary
+    assert " min will be kept with 95 % probability. " in named.summary
+    assert any("the tolerances for any values are delay ±" in note for note in named.notes)
     both = plan(tolerance={"delay": 5.0, "distance": 100.0}, **SETTING)  # type: ignore[arg-type]
     assert "will be kept with 95 % probability each; all of these at once: delay ±" in both.summary
 
@@ -94,7 +95,7 @@ def test_a_tally_is_a_prior(pilot: hd.Tally) -> None:
 def test_a_tally_that_tells_nothing_is_refused() -> None:
     schema = hd.Schema([hd.Numeric("x", 0, 1)])
     empty = hd.Tally(hd.Survey(schema, mechanism="duchi"))
-    with pytest.raises(InvalidInput, match="tells no dimension's distribution"):
+    with pytest.raises(InvalidInput, match="does not determine the distribution of any dimension"):
         plan(prior=empty, users=1000, epsilon=1.0)
     with pytest.raises(InvalidInput, match="needs a schema"):
         plan(prior=empty, users=1000, dims=1, epsilon=1.0)

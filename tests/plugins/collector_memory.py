@@ -176,7 +176,7 @@ class MemoryStore:
     def tokens(self) -> list[Token]:
         return list(self._tokens)
 
-    def seal(self, round: int, *, despite_damage: bool = False) -> Round:
+    def finalize(self, round: int, *, despite_damage: bool = False) -> Round:
         raise NotImplementedError
 
     def free_space(self) -> int | None:

@@ -1,4 +1,4 @@
-"""Second rounds: narrower ranges, and the answers of both rounds together; every draw is seeded."""
+"""Second rounds: narrower ranges, and the combined estimate of both rounds; every draw is seeded."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_narrower_number_keeps_its_unit_curve_and_group(survey_of, tally_of):
     assert narrower.default == narrower.high < 90.0
 
 
-def test_the_bias_widens_the_honest_interval(survey_of, tally_of):
+def test_the_bias_widens_the_conservative_interval(survey_of, tally_of):
     values = np.random.default_rng(3).normal(0, 0.1, 40_000)
     _, both, _ = two_rounds(values, survey_of(), tally_of, 7)
     (low, high), (inner_low, inner_high) = both.interval(), both.interval(kind="approximate")
@@ -110,7 +110,7 @@ def test_categories_are_combined_too():
     assert hd.combine(rounds[:1]).value.tolist() == rounds[0].estimate().value.tolist()
 
 
-def test_what_cannot_be_refined_or_combined_says_why(survey_of, tally_of):
+def test_refusals_say_why(survey_of, tally_of):
     duchi = tally_of(np.zeros(100), survey_of(mechanism="duchi"), 1)
     with pytest.raises(InvalidInput, match="no range can be narrowed"):
         hd.refine(duchi)
@@ -119,7 +119,7 @@ def test_what_cannot_be_refined_or_combined_says_why(survey_of, tally_of):
     with pytest.raises(InvalidInput, match="at least one tally"):
         hd.combine([])
     other = hd.Tally(hd.Survey(hd.Schema([hd.Numeric("y", 0, 1)])))
-    with pytest.raises(InvalidInput, match="same dimensions"):
+    with pytest.raises(InvalidInput, match="different dimensions"):
         hd.combine([duchi, other])
 
 
@@ -134,7 +134,7 @@ def test_a_user_answers_one_of_the_rounds(survey_of, tally_of, tmp_path):
         hd.Client(following, ledger).report({"x": 0.1})
 
 
-def test_what_two_rounds_would_bring():
+def test_the_predicted_gain_of_two_rounds():
     from scipy.stats import norm
 
     from hdr4me.statistics.predict import predict_rounds
@@ -146,7 +146,7 @@ def test_what_two_rounds_would_bring():
         predict_rounds("uniform", 40_000, 1.0, pilot=1.0)
 
 
-def test_tables_of_the_second_round_are_for_the_pilot_s_distribution(survey_of, tally_of):
+def test_tables_of_the_second_round_are_designed_for_the_pilot_s_distribution(survey_of, tally_of):
     """The designed table has less variance for the users' own values than the general one, on the same range."""
     values = np.random.default_rng(1).normal(0, 0.1, 20_000)
     pilot = tally_of(values, survey_of(epsilon=2.0), 1)
@@ -162,7 +162,7 @@ def test_tables_of_the_second_round_are_for_the_pilot_s_distribution(survey_of, 
 
 
 def test_values_heaped_at_an_end_keep_their_range(survey_of, tally_of):
-    """3 % of ones among noughts: the pilot's noise hides them, and cutting them off would be a large bias."""
+    """3 % of ones among zeros: the pilot's noise hides them, and clipping them would be a large bias."""
     values = np.where(np.random.default_rng(1).random(40_000) < 0.03, 1.0, -1.0)
     for seed in range(5):
         assert hd.refine(tally_of(values[:8000], survey_of(), seed), users=32_000).schema["x"].bounds == (
@@ -172,7 +172,7 @@ def test_values_heaped_at_an_end_keep_their_range(survey_of, tally_of):
 
 
 def test_many_numbers_share_general_tables():
-    """Above the number of designs each number takes one of two tables, so the document stays short."""
+    """Above the number of designs each number has one of two tables, so the document stays short."""
     survey = hd.Survey(hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(8)]))
     pilot, rng = hd.Tally(survey), np.random.default_rng(1)
     law = survey.questions[0].channel.response.marginal().at([0.1])[0, 0]
@@ -183,7 +183,7 @@ def test_many_numbers_share_general_tables():
 
 
 @pytest.mark.no_cover
-def test_what_is_foretold_is_what_happens(survey_of, tally_of):
+def test_the_predicted_error_matches_the_observed_error(survey_of, tally_of):
     """12 seeded draws: the root of a mean squared error of 12 draws is known to 20 %."""
     from hdr4me.statistics.predict import predict_rounds
 
@@ -192,8 +192,8 @@ def test_what_is_foretold_is_what_happens(survey_of, tally_of):
     for seed in range(0, 120, 10):
         _, both, _ = two_rounds(values, survey, tally_of, seed, pilots=4000)
         errors.append(both.value[0] - values.mean())
-    told = predict_rounds(values[:1000], 20_000, 1.0)
-    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(told.two, rel=0.5)
+    predicted = predict_rounds(values[:1000], 20_000, 1.0)
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(predicted.two, rel=0.5)
     with pytest.raises(InvalidInput, match="n = 3 is not allowed"):
         predict_rounds("uniform", 3, 1.0)
     assert predict_rounds("uniform", 1000, 1.0, mechanism="duchi").gain == 1.0
@@ -230,7 +230,7 @@ def _seeded(survey, seed, n=4000):
 
 
 def test_a_second_round_of_every_kind_of_question():
-    """Seeded: a selection, a block, a vector and a number; the number's range is narrowed, the others asked again."""
+    """Seeded: the range of the number is narrowed; the selection, the block and the vector are repeated."""
     numbers = [hd.Numeric(name, -1, 1) for name in ("x", "a", "b", "c")]
     spoken = hd.Selection("spoken", ["de", "en", "fr", "it"], 2)
     schema = hd.Schema([*numbers, spoken, hd.Vector("v", 3)])
@@ -244,7 +244,7 @@ def test_a_second_round_of_every_kind_of_question():
     assert high - low < 1.0
     assert following.schema["spoken"] == spoken
     weights = {q.channel.mechanism: q.weight for q in following.questions}
-    assert min(weights[kind] for kind in kinds) > 10  # none of them is starved
+    assert min(weights[kind] for kind in kinds) > 10  # each of them is drawn often enough
     assert hd.Survey.from_json(following.to_json()) == following
     both = hd.combine([pilot, _seeded(following, 2)])
     found = dict(
@@ -263,7 +263,7 @@ def test_a_second_round_of_every_kind_of_question():
     assert (both.standard_error <= first.standard_error * (1 + 1e-9)).all()
 
 
-def test_a_selection_alone_is_asked_again_by_the_same_survey():
+def test_a_selection_alone_is_repeated_by_the_same_survey():
     survey = hd.Survey(hd.Schema([hd.Selection("spoken", ["de", "en", "fr"], 2)]), epsilon=2.0)
     with pytest.raises(InvalidInput, match="selections, vectors and blocks have no range to narrow"):
         hd.refine(_seeded(survey, 1))

@@ -27,23 +27,30 @@ if TYPE_CHECKING:
 
 
 def serve(
-    survey: Annotated[File, Argument(help="The survey: a round is opened unless one is open.")] = None,
-    database: Annotated[str, Option(help="A file, or postgresql://user@host/name.")] = "collector.db",
+    survey: Annotated[File, Argument(help="The survey file; opens a round unless one is open.")] = None,
+    database: Annotated[str, Option(help="An SQLite file, or postgresql://user@host/name.")] = "collector.db",
     host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, Option(help="The port to listen on; 0 for any free one.")] = 8000,
-    workers: Annotated[int, Option(help="Processes; more than one needs PostgreSQL.")] = 1,
-    origin: Annotated[Texts, Option(help="Origin of pages that may send reports (repeat).")] = None,
-    token: Annotated[Texts, Option(metavar="<scope=token>", help="Allow a token (repeat).")] = None,
-    min_reports: Annotated[int, Option("--min-reports", help="No answer from fewer reports.")] = 100,
-    retain: Annotated[int, Option(help="Days after closing until only a round's tally is kept.")] = 7,
-    tolerance: Annotated[float | None, Option(help="Planned half-width, a share of the range.")] = None,
-    rate: Annotated[float, Option(help="Reports a second for each upload token.")] = 100_000.0,
+    port: Annotated[int, Option(help="The port to listen on; 0 for any free port.")] = 8000,
+    workers: Annotated[int, Option(help="Number of processes; more than one needs PostgreSQL.")] = 1,
+    allow_origin: Annotated[
+        Texts, Option(help="Web origin whose pages may send reports (CORS; repeat).")
+    ] = None,
+    token: Annotated[Texts, Option(metavar="<scope=token>", help="Accept this token (repeat).")] = None,
+    min_reports: Annotated[
+        int, Option("--min-reports", help="Publish no estimate from fewer reports.")
+    ] = 100,
+    retain: Annotated[
+        int, Option(help="Days after closing until reports are deleted and only the tally is kept.")
+    ] = 7,
+    tolerance: Annotated[
+        float | None, Option(help="Planned half-width of intervals, as a share of the range.")
+    ] = None,
+    rate: Annotated[float, Option(help="Largest number of reports per second and upload token.")] = 100_000.0,
 ) -> None:
-    """Collect reports over HTTP; an answered upload is on the disk.
+    """Collect reports over HTTP. A confirmed upload is stored on disk.
 
-    Tokens: upload=…, read=… or admin=…, where 'new' makes one; with an upload token, reports need a token.
-
-    Put a reverse proxy with TLS in front before anybody outside this machine sends anything (docs/collector.md).
+    Tokens are upload=…, read=… or admin=…; the value 'new' creates one. If there is an upload token, uploads need it.
+    Use a reverse proxy with TLS before other machines send reports (docs/collector.md).
 
     Example: hdr4me serve survey.json --database collector.db --min-reports 1000
     """
@@ -59,7 +66,7 @@ def serve(
         settings = Settings(
             database=database,
             min_reports=min_reports,
-            origins=tuple(origin or ()),
+            origins=tuple(allow_origin or ()),
             retain_days=retain,
             open_upload=not any(scope == "upload" for scope, _ in tokens),
             tolerance=tolerance,
@@ -99,7 +106,7 @@ def start(
         def started() -> None:
             print_note(f"collecting at {address}")
             if page:
-                print_note(f"answer yourself: {address}{page}")
+                print_note(f"page to answer on: {address}{page}")
             print_note(f"dashboard (this link works once): {address}/#key={settings.link_key}")
 
         if workers > 1:
@@ -116,11 +123,11 @@ def _scope_and_token(text: str) -> tuple[str, str]:
 
 
 def _open_round(store: Store, document: Survey | None) -> int | None:
-    """Open a round of the survey unless one is open; its number."""
+    """Open a round of the survey unless one is open; returns the number of a new round."""
     rounds = store.rounds()
     if document is None:
         if not rounds:
-            raise InvalidInput("the database has no round: give a survey's document")
+            raise InvalidInput("the database has no round: give a survey file")
         return None
     if any(round.state == "open" and round.fingerprint == document.fingerprint for round in rounds):
         return None
@@ -136,7 +143,7 @@ def _add_tokens(store: Store, tokens: list[tuple[str, str]]) -> None:
     for scope, token in tokens:
         if token == "new":
             token = new_token()
-            print_note(f"new {scope} token (it is shown only now): {token}")
+            print_note(f"new {scope} token (shown only once): {token}")
         if digest(token) not in known:
             store.add_token(digest(token), scope, "command line")  # type: ignore[arg-type]
             known.add(digest(token))
@@ -144,26 +151,28 @@ def _add_tokens(store: Store, tokens: list[tuple[str, str]]) -> None:
 
 def send(
     survey: SURVEY,
-    records: Annotated[Texts, Argument(help="Records: any files that perturb accepts.")] = None,
-    to: Annotated[str, Option(help="The collector's address, such as https://collector.example.")] = "",
-    token: Annotated[str | None, Option(envvar="HDR4ME_TOKEN", help="An upload token, if needed.")] = None,
-    round: Annotated[int | None, Option(help="The round's number; else the latest open round.")] = None,
-    form: Annotated[str, Option("--form", help="How reports travel: arrow or ndjson.")] = "arrow",
-    spool: Annotated[File, Option(help="A folder that keeps reports and ids, to send them again.")] = None,
+    records: Annotated[Texts, Argument(help="Files of records, as for hdr4me perturb.")] = None,
+    to: Annotated[str, Option(help="Address of the collector, such as https://collector.example.")] = "",
+    token: Annotated[
+        str | None, Option(envvar="HDR4ME_TOKEN", help="An upload token, if the collector needs one.")
+    ] = None,
+    round: Annotated[int | None, Option(help="Number of the round; default: the latest open round.")] = None,
+    format: Annotated[str, Option(help="Upload format: arrow or ndjson.")] = "arrow",
+    spool: Annotated[File, Option(help="Keep the reports in this folder, to send them again.")] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
     allow_unusable: UNUSABLE = False,
     json: JSON = False,
 ) -> None:
-    """Randomize records here and send the reports, never the records; each is counted once, whatever fails.
+    """Randomize records on this machine and send the reports to a collector. Each report is counted once.
 
-    Ids are made with the reports and written down before anything is sent. If sending fails, the spool is kept and the
-    message says how to send it again; perturbing again would spend the budget of every user again.
+    Reports and their ids are stored before they are sent. If sending fails, the message says how to send the same
+    reports again; randomizing the records again would spend the budget of every user again.
 
     Example: hdr4me send survey.json records.parquet --to http://127.0.0.1:8000
     """
     with opt.needs_collector():
-        from hdr4me.collector.sending import NotTaken, Spool
+        from hdr4me.collector.sending import NotAccepted, Spool
         from hdr4me.collector.sending import send as send_spool
     from hdr4me.engines import Local
     from hdr4me.survey import Survey
@@ -177,7 +186,7 @@ def send(
     if made.is_there:
         if records:
             raise InvalidInput(
-                f"{folder} is a whole spool: give no records to send it again, or another folder for new reports"
+                f"{folder} already contains reports: omit the records to send them again, or use another --spool folder"
             )
         print_note(f"sending the {len(made):,} reports of {folder}")
     elif not records:
@@ -186,14 +195,14 @@ def send(
         files = record_files(records, encoding, delimiter)
         folder.mkdir(parents=True, exist_ok=True)
         n, quality = perturb_files(Local(), files, document, made.reports, allow_unusable)
-        made.seal(n)
+        made.assign_ids(n)
     try:
         with progress("sending", len(made)) as advance, opt.named_options():
-            sent = send_spool(made, to, token=token, round=round, form=form, progress=advance)
-    except NotTaken as error:
-        how = "Give the token by --token or HDR4ME_TOKEN. " if "needs a token" in str(error) else ""
+            sent = send_spool(made, to, token=token, round=round, form=format, progress=advance)
+    except NotAccepted as error:
+        how = "Give the token with --token or HDR4ME_TOKEN. " if "needs a token" in str(error) else ""
         again = f"hdr4me send {survey} --spool {folder} --to {to}"
-        raise NotTaken(f"{error}. {how}The reports are kept: {again}") from None
+        raise NotAccepted(f"{error}. {how}To send the same reports again: {again}") from None
     if spool is None:
         shutil.rmtree(folder, ignore_errors=True)
     if json:
@@ -203,18 +212,20 @@ def send(
         )
     else:
         total = sent.stored + sent.duplicates
-        print_note(f"sent {total:,} reports: {sent.stored:,} new, {sent.duplicates:,} known")
+        print_note(f"sent {total:,} reports: {sent.stored:,} new, {sent.duplicates:,} already stored")
     if sent.rejected:
-        raise NotTaken(f"the collector rejected {sent.rejected:,} reports")
+        raise NotAccepted(f"the collector rejected {sent.rejected:,} reports")
 
 
 def backup(
     database: Annotated[str, Argument(help="An SQLite file, or postgresql://user@host/name.")],
     output: OUTPUT,
-    despite_damage: Annotated[bool, Option("--despite-damage", help="Leave damaged blocks out.")] = False,
+    despite_damage: Annotated[
+        bool, Option("--despite-damage", help="Omit damaged blocks instead of stopping.")
+    ] = False,
     json: JSON = False,
 ) -> None:
-    """Copy a collector's store while it runs; the copy is read back and every checksum verified.
+    """Copy the database of a collector while it runs, and verify all checksums of the copy.
 
     Example: hdr4me backup collector.db --output monday.backup
     """
@@ -224,15 +235,15 @@ def backup(
     with working("copying and verifying"):
         contents = copy(database, output, despite_damage=despite_damage)
     _summary(contents, json)
-    print_note(f"wrote {output}; every checksum was verified")
+    print_note(f"wrote {output}; all checksums are verified")
 
 
 def restore(
-    source: Annotated[Path, Argument(help="A file that backup wrote.")],
-    database: Annotated[str, Option(help="A new SQLite file, or postgresql://… without rounds.")],
+    source: Annotated[Path, Argument(help="A file written by hdr4me backup.")],
+    database: Annotated[str, Option(help="A new SQLite file, or an empty database postgresql://…")],
     json: JSON = False,
 ) -> None:
-    """Make a store of a backup, after every checksum of it is verified; nothing is overwritten.
+    """Restore a backup into a new database after verifying all checksums. Nothing is overwritten.
 
     Example: hdr4me restore monday.backup --database collector.db
     """

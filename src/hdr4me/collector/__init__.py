@@ -1,4 +1,4 @@
-"""The collector: receives reports over HTTP, stores them in SQL, and answers. No other package depends on either."""
+"""The collector: it receives reports over HTTP, stores them in SQL, and answers queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access: bearer tokens known by their SHA-256, a link that works once, and signed sessions."""
+"""Access: bearer tokens stored as SHA-256 hashes, a link that works once, and signed sessions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Grant:
     source: int
 
     def allows(self, scope: str) -> bool:
-        """Whether it covers a scope: admin covers all."""
+        """Whether the grant covers a scope; admin covers all scopes."""
         return self.scope in (scope, "admin")
 
 
@@ -61,7 +61,9 @@ class Access:
             raise Refusal(401, "the Authorization header must be: Bearer TOKEN")
         found: Grant | None = None
         hashed = digest(given)
-        for token in self.tokens:  # all of them, in constant time: the time says nothing about any of them
+        for (
+            token
+        ) in self.tokens:  # all of them, in constant time, so that the time reveals nothing about any token
             if hmac.compare_digest(hashed, token.sha256):
                 found = Grant(token.scope, token.number)
         if found is not None:
@@ -69,7 +71,7 @@ class Access:
         try:
             self._signer.unsign(given, max_age=SESSION_SECONDS)
         except BadSignature:
-            raise Refusal(401, "the token is not known") from None
+            raise Refusal(401, "the token is unknown, expired or revoked") from None
         return Grant("admin", 0)
 
     def require(self, authorization: bytes | None, scope: str) -> Grant:
@@ -84,24 +86,26 @@ class Access:
         raise Refusal(403, f"the token's scope is {grant.scope}: this needs {scope}")
 
     def open_session(self, key: str) -> str:
-        """A session token in exchange for the key of the dashboard's link, which works once in one of the workers."""
+        """A session token for the key of the dashboard's link, which works once over all workers."""
         known = self._settings.link_key
         if known and hmac.compare_digest(digest(key), digest(known)):
             with suppress(FileExistsError):  # creating a file that must not exist is atomic
                 Path(self._settings.run_folder, "used").touch(0o600, exist_ok=False)
                 return self._signer.sign(secrets.token_urlsafe(12)).decode()
-        raise Refusal(401, "this link was used before or is wrong: start the collector again for a new one")
+        raise Refusal(
+            401, "this link is wrong or was used before: start the collector again to get a new link"
+        )
 
 
 @dataclass
 class Rates:
-    """A token bucket for each upload token: it holds the reports of a minute and fills at `rate` per second."""
+    """A token bucket for each upload token, with the capacity of a minute, that fills at `rate` reports per second."""
 
     rate: float
     _buckets: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def take(self, source: int, reports: int) -> float:
-        """Take reports out of a token's bucket; 0, or the seconds to wait if there are too few."""
+        """Remove reports from a token's bucket; returns 0, or the seconds to wait if the bucket holds too few."""
         at, most = time.monotonic(), 60 * self.rate
         left, before = self._buckets.get(source, (most, at))
         left = min(most, left + (at - before) * self.rate)

@@ -1,4 +1,4 @@
-"""The collector's routes beside the uploads (rounds, surveys, answers, administration), and what they show."""
+"""The collector's routes beside the uploads (rounds, surveys, answers, administration)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 from hdr4me.accounting.poisoning import manipulation_bounds
-from hdr4me.auditing.alarms import watch
+from hdr4me.auditing.alarms import present_shares, watch
 from hdr4me.collector.answers import Asked, Snapshot, as_csv
 from hdr4me.collector.errors import Refusal
 from hdr4me.collector.export import write_parquet
@@ -94,7 +94,7 @@ class _Routes:
         self._c = collector
 
     def needing(self, scope: str, endpoint: Endpoint) -> Endpoint:
-        """An endpoint that needs a token with a scope, or none if the scope is empty."""
+        """An endpoint that needs a token with a scope; an empty scope needs no token."""
 
         async def checked(request: Request) -> Response:
             if scope:
@@ -146,7 +146,7 @@ class _Routes:
         return _json({"token": self._c.access.open_session(key)})
 
     async def rounds(self, request: Request) -> Response:
-        """Every round; the number of reports and the scope of the token only for readers."""
+        """Every round; the number of reports is given to readers only."""
         grant = self._c.access.grant(header_of(request.scope, b"authorization"))
         found = []
         for round in await self._c.read(self._c.store.rounds):
@@ -218,12 +218,12 @@ class _Routes:
         return _json(found)
 
     async def series(self, request: Request) -> Response:
-        answers = request.query_params.get("answers", "permanent")
-        if answers not in ("permanent", "fresh"):
-            raise InvalidInput.of("answers", answers, "permanent or fresh")
+        noise = request.query_params.get("noise", "memoized")
+        if noise not in ("memoized", "fresh"):
+            raise InvalidInput.of("noise", noise, "memoized or fresh")
         asked, series = _asked(request), request.path_params["series"]
-        permanent = answers == "permanent"
-        return _json(await self._c.read(self._c.answers.series, series, asked, permanent=permanent))
+        memoized = noise == "memoized"
+        return _json(await self._c.read(self._c.answers.series, series, asked, memoized=memoized))
 
     async def tally(self, request: Request) -> Response:
         number = self._number(request)
@@ -234,8 +234,8 @@ class _Routes:
         """Every stored report with its id, as one Parquet file that is made while it is sent."""
         number = self._number(request)
         round = await self._c.read(self._c.store.round, number)
-        if round.state == "sealed":
-            raise Refusal(410, f"round {number} is sealed: only its tally is kept")
+        if round.state == "finalized":
+            raise Refusal(410, f"round {number} is finalized: only its tally is kept")
         headers = _attachment(f"round-{number}.parquet", "vnd.apache.parquet")
         return StreamingResponse(self._parquet_pieces(number), headers=headers)
 
@@ -255,14 +255,14 @@ class _Routes:
     async def page(self, request: Request) -> Response:
         file = _files().get(request.url.path)
         if file is None:
-            raise Refusal(404, "there is nothing here")
+            raise Refusal(404, "there is no such address")
         kind = f"text/{_KINDS[file.suffix.lower()]}; charset=utf-8"
         headers = {"content-type": kind, "content-security-policy": _POLICY, "cache-control": "no-cache"}
         return Response(file.read_bytes(), headers=headers)
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's scalars as Python's."""
+    """A NumPy scalar as a Python number."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} has no JSON form")
@@ -311,6 +311,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
     except Refusal:
         held = None
     tally = None if held is None else held.every
+    present = None if tally is None else present_shares(tally)
     return {
         "round": number,
         "survey": round.fingerprint,
@@ -325,7 +326,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         "by_source": sorted(by_source.items()),
         "rejected": store.rejections(number),
         "plan": _plan(tally, settings.tolerance),
-        "manipulation_bounds": [one.to_dict() for one in manipulation_bounds(survey)],
+        "manipulation_bounds": [one.to_dict() for one in manipulation_bounds(survey, present)],
         **({"alarms": []} if held is None else _alarms(held)),
         "quarantines": store.quarantines(number),
         "damaged_blocks": len([damage for damage in store.damage() if damage.round in (None, number)]),
@@ -348,7 +349,7 @@ def _plan(tally: Tally | None, tolerance: float | None) -> dict[str, Any]:
 
 
 def _alarms(held: Snapshot) -> dict[str, Any]:
-    """Counts that no honest population produces; the error probability is spent over all snapshots."""
+    """Counts that are not plausible for a population of users; the error probability is spent over all snapshots."""
     found = watch(held.every, look=held.look)
     return {
         "alarms": [{"name": a.kind, "level": found.level, **a.to_dict()} for a in found.alarms],
@@ -360,7 +361,7 @@ def _alarms(held: Snapshot) -> dict[str, Any]:
 
 @dataclass(eq=False)
 class _Counts(registry.Collector):
-    """Reads the store at every scrape, so the counts are right after a restart and with many workers."""
+    """Reads the store at every scrape, so that the counts survive a restart and include all workers."""
 
     _collector: Collector
 
@@ -368,7 +369,7 @@ class _Counts(registry.Collector):
         store, writer = self._collector.store, self._collector.writer
         stored = GaugeMetricFamily("hdr4me_reports_stored", "Reports stored", labels=["round", "state"])
         rejected = CounterMetricFamily(
-            "hdr4me_uploads_rejected", "Uploads that were no reports", labels=["round", "reason"]
+            "hdr4me_uploads_rejected", "Uploads that were rejected", labels=["round", "reason"]
         )
         for round in store.rounds():
             stored.add_metric([str(round.number), round.state], round.stored)

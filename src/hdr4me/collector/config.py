@@ -37,7 +37,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that a worker needs; it is passed to worker processes."""
+    """The settings of one worker; they are passed to worker processes."""
 
     database: str  # a path for SQLite, or postgresql://…
     min_reports: int = 100  # no answer from fewer valid reports; also the smallest step between two answers

@@ -280,7 +280,7 @@ def weighted_interval(decode: ArrayLike, counts: ArrayLike, level: float = 0.95)
 
     One more report is added at the largest possible value, and the reports have Dirichlet weights; the upper end is the
     upper quantile of the weighted mean. With two values the interval is Clopper's and Pearson's; otherwise every case
-    examined supports it (Learned-Miller and Thomas 2020; `benchmarks/few_reports.py`). A weighted mean exceeds m if
+    examined supports it (Learned-Miller and Thomas 2020; `benchmarks/small_samples.py`). A weighted mean exceeds m if
     Σ g_k·(y_k − m) > 0 with g_k ~ Gamma(c_k), by the saddlepoint formula of Lugannani and Rice (1980).
     """
     y, n = np.asarray(decode, np.float64), np.atleast_2d(np.asarray(counts, np.float64))

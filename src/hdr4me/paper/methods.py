@@ -1,9 +1,10 @@
-"""The readings of λ*, and every re-calibration that the figures show, applied to one repeat's naive means.
+"""The choices of λ*, and every re-calibration method of the figures, applied to the naive means of one repeat.
 
-Lemmas 4 and 5 leave three choices open. The supremum of |θ̂_j − θ̄_j| is infinite for a normal law: its width here is
-z = 1, 2, 3, or the z that all d dimensions keep at once with 95 %. The spread is z·σ_j (`noise`), or with the bias
-|δ_j| added (`deviation`). L2's reference for the unknown θ̄_j is `bias` (the mean of the deviation's normal law, as
-the paper says), `domain` (1, the largest mean there can be) or `plug-in` (|θ̂_j|, clipped).
+Lemmas 4 and 5 do not determine λ*. Three choices are needed. The supremum of |θ̂_j − θ̄_j| is infinite for a normal
+distribution, so a width replaces it: z = 1, 2 or 3 standard deviations, or the z that covers all d dimensions jointly
+with 95 %. The spread is z·σ_j (`noise`) or |δ_j| + z·σ_j (`deviation`). The reference replaces the unknown θ̄_j in L2's
+weight: `bias` (the mean of the normal distribution of the deviation, as in the paper), `domain` (1, the largest
+possible mean) or `plug-in` (|θ̂_j|, clipped to the domain).
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ DOMAIN = (-1.0, 1.0)
 
 
 @dataclass(frozen=True, order=True)
-class Reading:
-    """One way to read λ* for L1 and L2 together."""
+class LambdaChoice:
+    """One choice of λ*, for L1 and L2 together."""
 
     width: str
     spread: str
     reference: str
 
     def note(self, *found: object) -> None:
-        """Called with each number that is looked up under this reading; `judge` has readings that remember it."""
+        """Receive each number that is looked up under this choice; a subclass in `judge` records the numbers."""
 
     @property
     def name(self) -> str:
@@ -50,23 +51,23 @@ class Reading:
         return f"z = {z}, {self.spread}, L2 reference {self.reference}"
 
 
-READINGS = tuple(Reading(*choice) for choice in product(WIDTHS, SPREADS, REFERENCES))
-# The reading under which most claims held in the full run of seed 1; the report counts them for every reading.
-DEFAULT = Reading("1", "noise", "bias")
+LAMBDA_CHOICES = tuple(LambdaChoice(*choice) for choice in product(WIDTHS, SPREADS, REFERENCES))
+# Under this choice the largest number of claims held in the full run with seed 1. The report counts every choice.
+DEFAULT = LambdaChoice("1", "noise", "bias")
 
 
-def reading_named(name: str) -> Reading:
-    """The reading of that name."""
-    for reading in READINGS:
-        if reading.name == name:
-            return reading
+def lambda_choice_named(name: str) -> LambdaChoice:
+    """The choice of that name."""
+    for choice in LAMBDA_CHOICES:
+        if choice.name == name:
+            return choice
     parts = "-".join("{" + ",".join(choices) + "}" for choices in (WIDTHS, SPREADS, REFERENCES))
-    raise InvalidInput.of("reading", name, f"'z{parts}', such as '{DEFAULT.name}'")
+    raise InvalidInput.of("lambda_choice", name, f"'z{parts}', such as '{DEFAULT.name}'")
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A method under a reading of λ* (empty where it has none)."""
+    """A method under a choice of λ*; the fields of the choice are empty for a method without λ*."""
 
     method: str
     width: str = ""
@@ -74,16 +75,16 @@ class Variant:
     reference: str = ""
 
 
-# The current aggregation: the mean of the reports, as it is.
+# The current aggregation: the mean of the reports.
 NAIVE = Variant("naive")
 
 
 def enhanced(
     means: Floats, sd: Floats, bias: Floats, true_means: Floats, slope: float
 ) -> Iterator[tuple[Variant, Floats, float | None]]:
-    """Each variant with its means and, for L1 and L2, the median of its weights λ*; `bias` is the deviation's mean δ_j.
+    """Yield each variant, its means and, for L1 and L2, the median of its weights λ*; `bias` is δ_j.
 
-    `auto` uses what a collector knows: the naive mean is slope·θ̄_j plus noise.
+    `auto` receives what a collector knows: the naive mean is slope·θ̄_j plus noise.
     """
     yield NAIVE, means, None
     for spread in SPREADS if np.any(bias != 0) else SPREADS[:1]:
@@ -93,7 +94,7 @@ def enhanced(
             bound = deviation_bound(inputs, z=None if joint else float(width), simultaneous=joint)
             yield Variant("l1", width, spread), soft_threshold(means, bound), float(np.median(bound))
             for reference in REFERENCES:
-                # Given as an array, because with the spread of the noise alone `inputs` does not hold the bias.
+                # An array, because `inputs` has no bias where the spread is the noise alone.
                 weights = l2_weights(inputs, bound, np.abs(bias) if reference == "bias" else reference)
                 variant = Variant("l2", width, spread, reference)
                 yield variant, shrink(means, weights), float(np.median(weights))
@@ -107,7 +108,7 @@ def enhanced(
 
 
 def _oracle(estimates: Floats, sd: Floats, true_means: Floats, slope: float) -> Floats:
-    """E[θ | θ̂_j] under the prior that puts 1/d on each true mean: a bound on the gain of any re-calibration."""
+    """E[θ | θ̂_j] under the prior with mass 1/d on each true mean: a lower bound on the error of separable rules."""
     centers, counts = np.unique(true_means, return_counts=True)
     score = -0.5 * ((estimates[:, None] - slope * centers[None, :]) / sd[:, None]) ** 2
     score -= score.max(axis=1, keepdims=True)

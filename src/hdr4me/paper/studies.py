@@ -1,4 +1,4 @@
-"""Which cells each figure is made of, and how figures and claims ask for the numbers of finished cells."""
+"""The cells of each figure, and access to the numbers of finished cells."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DIMENSIONS = (50, 100, 200, 400, 800, 1600)  # of Figure 5, under ε = 0.8
 
 @dataclass(frozen=True)
 class Scale:
-    """How much smaller than the paper: the noise's variance goes with d²/n, so n shrinks by d's factor squared."""
+    """Sizes relative to the paper. The noise variance is proportional to d²/n, so n has the squared factor of d."""
 
     name: str
     fewer_dims: int
@@ -38,11 +38,11 @@ class Scale:
     clt_repeats: int
 
     def users(self, n: int) -> int:
-        """n over the square of the dimensions' factor."""
+        """The number of users at this scale."""
         return n // self.fewer_dims**2
 
     def dims(self, d: int) -> int:
-        """d over the dimensions' factor."""
+        """The number of dimensions at this scale."""
         return d // self.fewer_dims
 
 
@@ -57,10 +57,10 @@ def scale_named(name: str) -> Scale:
 
 
 def cells_for(target: str, scale: Scale) -> list[AnyCell]:
-    """Every cell that a target needs."""
+    """The cells of a target."""
     if target not in TARGETS:
         raise InvalidInput.of("target", target, f"use one of {', '.join(TARGETS)}")
-    # The share of users who report a dimension of Figure 2 stays at 1 %: only their number shrinks.
+    # In Figure 2 the share of users who report a dimension is 1 % at every scale.
     n2, n5, repeats = max(scale.users(200_000), 40_000), scale.users(DATASETS["cov19"][0]), scale.clt_repeats
     figures: dict[str, list[AnyCell]] = {
         "fig2": [CltCell("fig2", name, 1.0, n2, 5000, 50, repeats) for name in MECHANISMS],
@@ -87,7 +87,7 @@ def cells_for(target: str, scale: Scale) -> list[AnyCell]:
 
 @dataclass(frozen=True)
 class Own:
-    """A study of one's own; `dataset` is one of `DATASETS`, or "data" for a file."""
+    """A study of one's own data; `dataset` is one of `DATASETS`, or "data" for a file."""
 
     dataset: str
     users: int
@@ -122,7 +122,7 @@ AnyResult = CellResult | CltResult | TheoryResult
 _ABOVE = ("some_above", "all_above", "share_above")
 _CELL = "figure dataset data stand_in normalization mechanism epsilon users dims repeats seed how"
 _OUTCOME = "method width spread reference mse standard_error better weight predicted_mse"
-# One line per cell and method: the numbers behind Figures 4 and 5.
+# The columns of the numbers of Figures 4 and 5: one row for each cell and method.
 COLUMNS = (
     *_CELL.split(),
     *_OUTCOME.split(),
@@ -132,23 +132,23 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Results:
-    """The cells of Figures 4 and 5, those of 2 and 3, and the studies of lemmas and theorems."""
+    """The cells of Figures 4 and 5, the cells of Figures 2 and 3, and the studies of the theory."""
 
     cells: tuple[CellResult, ...]
     clt: tuple[CltResult, ...]
     theory: tuple[TheoryResult, ...] = ()
 
     def of(self, figure: str) -> list[CellResult]:
-        """The cells of Figure 4, of Figure 5 or of an own study."""
+        """The cells of Figure 4, of Figure 5 or of a study of one's own."""
         return [result for result in self.cells if result.cell.figure == figure]
 
     def curve(self, figure: str, dataset: str, mechanism: str) -> list[CellResult]:
-        """The cells of one panel, by budget (Figure 4) or number of dimensions (Figure 5)."""
+        """The cells of one panel, sorted by dimensions and budget."""
         chosen = [r for r in self.of(figure) if (r.cell.dataset, r.cell.mechanism) == (dataset, mechanism)]
         return sorted(chosen, key=lambda result: (result.cell.dims, result.cell.epsilon))
 
     def own_panels(self) -> tuple[str, list[list[CellResult]]]:
-        """What runs along the axis of an own study ("epsilon" or "dims"), and the cells of each panel."""
+        """The axis of a study of one's own ("epsilon" or "dims"), and the cells of each panel."""
         cells = self.of("own")
         by_size = len({c.cell.epsilon for c in cells}) == 1 and len({c.cell.dims for c in cells}) > 1
         panels: dict[tuple[str, int], list[CellResult]] = {}
@@ -164,7 +164,7 @@ class Results:
         return any(result.cell.figure == figure for result in found)
 
     def study(self, name: str) -> dict[str, float]:
-        """The numbers of one study of the theory."""
+        """The numbers of a study of the theory."""
         return next(result.numbers for result in self.theory if result.cell.study == name)
 
     def deviations(self, figure: str, mechanism: str) -> CltResult:

@@ -83,7 +83,8 @@ def plan(
     jointly
         Whether the tolerance is for all coordinates at once, or for each alone.
     rank_by
-        "error" or "probability" (of keeping within the tolerance).
+        "error": the tolerance kept with `probability`, by all coordinates at once or by each (`jointly`); "mse": the
+        mean squared error over all coordinates; "probability": the probability of keeping the tolerance.
     statistic
         What the options are ranked by: "mean" (and frequencies), "distribution", "quantile", "variance", "sd",
         "covariance" or "mean_by"; `hdr4me.planner.statistics.predict` says what their errors are.
@@ -102,8 +103,8 @@ def plan(
         raise InvalidInput.of(
             "statistic", statistic, "'mean' if there is a tolerance or rank_by: both concern means"
         )
-    if rank_by not in ("error", "probability"):
-        raise InvalidInput.of("rank_by", rank_by, "'error' or 'probability'")
+    if rank_by not in ("error", "mse", "probability"):
+        raise InvalidInput.of("rank_by", rank_by, "'error', 'mse' or 'probability'")
     chosen = 0.95 if probability is None else probability
     common, scales, own = scaled_tolerances(tolerance, schema)
     _check("users", users, 1, MAX_USERS, "a positive integer up to 8000000000", integer=True)
@@ -127,7 +128,7 @@ def plan(
         raise InvalidInput.missing("tolerance")
     workload = workload_of(schema, dims or 1, category_count, None if worst else prior, values, scales)
     several = Workload.of_size(2, category_count) if solved == "dims" else workload
-    tried, notes = _mechanisms(mechanisms, several, epsilon)
+    tried, left_out = _mechanisms(mechanisms, several, epsilon)
     setting = Setting(
         workload,
         MAX_USERS if users is None else int(users),
@@ -151,7 +152,7 @@ def plan(
         # the search uses laws, or interpolates, and the options use tables: it was too optimistic, or too careful
         setting = _corrected(setting, solved, over if np.isfinite(over) else 1.0)
         found = rank(setting, common, chosen, schema, solved, rank_by)
-    found = replace(found, asked=common, asked_own=own, notes=notes)
+    found = replace(found, asked=common, asked_own=own, left_out=left_out)
     if statistic != "mean" or p is not None:
         from hdr4me.planner.statistics import by_statistic
 

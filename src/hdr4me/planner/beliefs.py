@@ -11,15 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
+from hdr4me.framework.prediction import own_unit
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.planner.workload import UNIFORM, Group, Workload
 from hdr4me.survey.values import as_number
-
-
-def half_range(dimension: Any) -> float:
-    """What 1 on the scale [−1, 1] is in a number's own units: the norm of a vector, and 1 for a frequency."""
-    low, high = dimension.bounds
-    return 1.0 if dimension.categories else (high - low) / 2
 
 
 def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[str, float], dict[str, float]]:
@@ -33,7 +28,7 @@ def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[s
     if unknown or not tolerance:
         raise InvalidInput.of("tolerance", unknown, f"at least one of {', '.join(known)}")
     own = {name: _own_tolerance(known[name], given) for name, given in tolerance.items()}
-    scaled = {name: value / half_range(known[name]) for name, value in own.items()}
+    scaled = {name: value / own_unit(known[name]) for name, value in own.items()}
     least = min(scaled.values())
     return least, {name: scaled.get(name, np.inf) / least for name in known}, own
 
@@ -145,7 +140,7 @@ def _own_units(dimension: Any, given: Any) -> Prior:
         return as_prior(given)
     low, high = dimension.bounds
     own = as_prior(given, low, high)
-    return Prior(np.clip((own.values - low) / half_range(dimension) - 1.0, -1.0, 1.0), own.shares)
+    return Prior(np.clip((own.values - low) / own_unit(dimension) - 1.0, -1.0, 1.0), own.shares)
 
 
 def _without_gaps(dimension: Any, given: Any, kind: str) -> tuple[Any, float | None]:

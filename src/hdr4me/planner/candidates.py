@@ -22,7 +22,7 @@ from hdr4me.channels.agreement import MAX_SIZE
 from hdr4me.channels.agreement.design import block_sizes, quick_second_moment
 from hdr4me.channels.response import Coordinate
 from hdr4me.framework.moments import mean_inverse_count, sampling_factor, widening
-from hdr4me.framework.prediction import Prediction, one_report
+from hdr4me.framework.prediction import PredictedRow, Prediction, one_report, own_unit
 from hdr4me.framework.small_samples import Counts
 from hdr4me.mechanisms.joint import JOINT_FROM, optional_reach
 from hdr4me.mechanisms.priors import Prior
@@ -47,6 +47,7 @@ from hdr4me.survey.question import split_budget
 
 Floats = NDArray[np.float64]
 Reports = Iterator[tuple[int, int, Coordinate]]
+Rows = tuple[PredictedRow, ...]
 
 # numbers asked two by two, and as signs in blocks; both under the whole ε
 PAIR, BLOCKS = "pair", "agreement"
@@ -200,8 +201,9 @@ def block_names(names: tuple[str, ...], size: int) -> list[tuple[str, ...]]:
 class Classes:
     """Rows that are alike, a column each, one line per m: their variance and how many they are.
 
-    `group` is the number of each column's group in the workload, `wider` how many times wider than by the normal law a
-    tolerance must be, and `farthest` gives the largest error of one report at an m.
+    `group` is the index of each column's group in the workload, and `part` is 0 for the means or frequencies of a group
+    and 1 for its second row (the share of an optional value, the number chosen of a selection). `wider` is the factor
+    by which a tolerance exceeds that of the normal law, and `farthest` gives the largest error of one report at an m.
     """
 
     sampled: tuple[int, ...]
@@ -210,6 +212,7 @@ class Classes:
     scales: Floats
     wider: Floats
     group: tuple[int, ...]
+    part: tuple[int, ...]
     reports: tuple[Counts, ...]
     farthest: Callable[[int], float | None]
 
@@ -224,12 +227,28 @@ class Classes:
         asked = np.isfinite(self.scales)
         return np.where(asked, np.sqrt(self.variances) * self.wider / np.where(asked, self.scales, 1.0), 0.0)
 
-    def prediction(self, line: int = 0, *, bounded: bool = False) -> Prediction:
+    def prediction(self, line: int = 0, *, bounded: bool = False, rows: Rows = ()) -> Prediction:
         """The law of the errors at one m, over the tolerances; `bounded` uses the largest error of small samples."""
         sds, reports = self.sds[line], self.reports[line]
         largest = self.farthest(self.sampled[line]) if bounded and reports.small_sample else None
         zeros, counts = np.zeros_like(sds), self.counts.astype(np.int64)
-        return Prediction(zeros, sds**2, counts, reports=reports, largest=largest)
+        return Prediction(zeros, sds**2, counts, reports=reports, largest=largest, rows=rows)
+
+    def rows(self, workload: Workload, schema: Any) -> Rows:
+        """The rows of each dimension of a schema; of several classes of a row, the one of largest variance."""
+        found = []
+        for dimension, k in zip(
+            schema.dimensions if schema is not None else (), workload.places, strict=False
+        ):
+            group = workload.groups[k]
+            for part, name in enumerate(group.row_names):
+                of_row = [
+                    c for c, at in enumerate(zip(self.group, self.part, strict=True)) if at == (k, part)
+                ]
+                index = max(of_row, key=lambda c: float(self.variances[0, c]))
+                unit = group.choices if name == "number chosen" else 1.0 if part else own_unit(dimension)
+                found.append(PredictedRow(dimension.name, name, index, float(unit)))
+        return tuple(found)
 
 
 def classes(
@@ -258,14 +277,14 @@ def classes(
             if group.optional:
                 error = math.sqrt(inverse * rows[1][0])
                 wide = float(widening(error, group.expected_present, workload.n_coordinates))
-            line += [(inverse * v, alike, k, 1.0 if i == 1 else wide) for i, (v, alike) in enumerate(rows)]
+            line += [(inverse * v, alike, k, i, 1.0 if i == 1 else wide) for i, (v, alike) in enumerate(rows)]
         lines.append(line)
         reports.append(Counts(users, share))
-    variances, counts, numbers, wider = np.moveaxis(np.array(lines, np.float64), -1, 0)
-    group_of = tuple(int(k) for k in numbers[0])
+    variances, counts, numbers, parts, wider = np.moveaxis(np.array(lines, np.float64), -1, 0)
+    group_of, part = (tuple(int(k) for k in x[0]) for x in (numbers, parts))
     scales = np.array([workload.groups[k].scale for k in group_of])
     reach = partial(farthest, workload, mechanism_name, epsilon)
-    return Classes(sampled, variances, counts[0], scales, wider, group_of, tuple(reports), reach)
+    return Classes(sampled, variances, counts[0], scales, wider, group_of, part, tuple(reports), reach)
 
 
 def _reports(workload: Workload, name: str, method: str, budget: float, m: int, effort: Effort) -> Reports:

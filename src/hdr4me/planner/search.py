@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hdr4me.framework.normal import log_probability_within
+from hdr4me.framework.moments import Floats
+from hdr4me.framework.normal import joint_tolerance, log_probability_within
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.planner.candidates import (
     BLOCKS,
@@ -115,15 +116,23 @@ class Setting:
         asked = self.workload, base, method, self.users, self.epsilon, grid
         return classes(*asked, worst=worst, effort=effort or self.effort)
 
-    def best_sampled(self, candidate: Candidate) -> int:
-        """The m of least expected error, looked for between the grid's steps too."""
+    def best_sampled(self, candidate: Candidate, rank_by: str = "error") -> int:
+        """The m of least error, searched on the grid and between the grid points beside the best one."""
         made = self.classes(candidate)
-        k = int(np.argmin(made.mse))
+        k = int(np.argmin(self.scores(made, rank_by)))
         low, high = made.sampled[max(k - 1, 0)], made.sampled[min(k + 1, len(made.sampled) - 1)]
         if high - low <= 2:
             return made.sampled[k]
         between = tuple(sorted({round(x) for x in np.linspace(low, high, 33)}))
-        return int(between[int(np.argmin(self.classes(candidate, between).mse))])
+        return int(between[int(np.argmin(self.scores(self.classes(candidate, between), rank_by)))])
+
+    def scores(self, made: Classes, rank_by: str) -> Floats:
+        """What options are ranked by, at each m: the MSE, or the 95 % tolerance by the normal law."""
+        if rank_by == "mse":
+            return made.mse
+        if not self.jointly:
+            return np.asarray(made.sds.max(axis=1))
+        return np.array([joint_tolerance(np.zeros_like(σ), σ, made.counts, 0.95) for σ in made.sds])
 
     def success(self, tolerance: float) -> float:
         """The largest log-probability, over candidates and m, of keeping within the tolerance."""

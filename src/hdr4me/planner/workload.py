@@ -67,6 +67,14 @@ class Group:
         return self.count * (max(self.size, self.length, 1) + (self.choices > 0) + self.optional)
 
     @property
+    def row_names(self) -> tuple[str, ...]:
+        """What is estimated of each of the dimensions."""
+        first = "coordinate" if self.length else "mean"
+        if self.size:
+            first = "chosen" if self.choices else "frequency"
+        return first, *(["number chosen"] if self.choices else []), *(["share"] if self.optional else [])
+
+    @property
     def expected_present(self) -> float:
         """The share of users who have what is optional, 0.9 if nothing is known."""
         return 0.9 if self.present is None else self.present

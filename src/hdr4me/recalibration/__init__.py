@@ -1,4 +1,4 @@
-"""Re-calibration: HDR4ME as in the paper, and estimators that do no harm."""
+"""Re-calibration: HDR4ME as in the paper, and shrinkage estimators with a measured error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several rounds of a collection: priors for a plan, the survey of a second round, and the answers of all together."""
+"""Several rounds of a collection: priors for a plan, the survey of a second round, and the combined estimate."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from hdr4me.statistics.shapes import Shape, has_law, shapes, shows_shape
 from hdr4me.statistics.statistic import Counted, channel_of, counts_of, estimate
 from hdr4me.survey import Product, Schema, Survey
 
-# A design takes a second, and more above this budget of an answer: it is made for so many numbers. It gains 2 to 12 %.
+# A design costs a second or more, and gains 2 to 12 %: at most so many numbers, and at most this budget of an answer.
 _DESIGNS, _DESIGN_UP_TO = 4, 3.0
-# The prior of a design: its bins, and the share that is spread evenly because the pilot's distribution is uncertain.
+# The prior of a design: its bins, and the weight of a uniform distribution because the pilot's is uncertain.
 _BINS, _DOUBT = 32, 0.1
 # Intervals allow for so many times the users whom the choice of a range assumes to be missed by the pilot.
 SAFETY = 1.5
-# A table with fewer levels carries a mean and hardly anything of the spread.
+# A table with fewer levels carries the mean and almost no information on the spread.
 _LEVELS = 5
 
 
@@ -42,26 +42,26 @@ def refine(
     weigh: bool = True,
     name: str = "",
 ) -> Survey:
-    """A survey for the next round: the same dimensions, numbers on narrower ranges, questions drawn by need.
+    """A survey for the next round: the same dimensions, with narrower ranges of numbers and weighted questions.
 
     Parameters
     ----------
     pilot
         The first round's tally.
     users
-        How many users will answer the next round: four times the pilot's unless given.
+        The number of users of the next round; four times the pilot's by default.
     mechanism
-        How numbers are randomized in the next round. "designed": each by the table of least variance for the pilot's
-        distribution, of two general ones and, for up to four numbers, one designed for it.
+        How numbers are randomized in the next round. With "designed", each number has the table of least variance for
+        the pilot's distribution: one of two general tables or, for up to four numbers, a table designed for it.
     weigh
-        Whether questions with more noise left are drawn more often (surveys of one question for each user).
+        Whether questions with more remaining noise are drawn more often (surveys with one question for each user).
     name
         A name for the next survey.
 
     Returns
     -------
     Survey
-        Under the pilot's budget. A user answers one of the rounds: a ledger with that limit enforces it.
+        It has the pilot's budget. Each user answers one of the rounds: a ledger with that limit enforces this.
 
     Examples
     --------
@@ -80,9 +80,9 @@ def refine(
     shown = _with_shape(survey)
     if not shown:
         raise InvalidInput(
-            "no number of this survey shows its distribution, so no range can be narrowed: "
-            "make the pilot with mechanism = 'square_wave', 'piecewise' or 'optimal' at epsilon above 0.05; "
-            "categories, selections, vectors and blocks have no range to narrow, and are asked again by the same survey"
+            "the reports do not determine the distribution of any number, so no range can be narrowed: "
+            "use mechanism = 'square_wave', 'piecewise' or 'optimal' at epsilon above 0.05 in the pilot; "
+            "categories, selections, vectors and blocks have no range to narrow: repeat the same survey for them"
         )
     if users is not None and (type(users) is not int or users < 1):
         raise InvalidInput.of("users", users, "a positive integer")
@@ -127,7 +127,7 @@ def _with_shape(survey: Survey) -> list[int]:
 
 
 def _designed(following: Survey, survey: Survey, found: dict[int, Shape]) -> Survey:
-    """The next survey, each number that is asked alone by the table of least variance for the pilot's distribution."""
+    """The next survey, in which each number with its own question has the table of least variance for the pilot."""
     questions, budget = list(following.questions), following.epsilon_per_answer
     general = [named(name, epsilon=budget).exact() for name in GENERAL]
     shared = [table.channel() for table in general]
@@ -137,7 +137,9 @@ def _designed(following: Survey, survey: Survey, found: dict[int, Shape]) -> Sur
             continue
         low, high = survey.schema.dimensions[j].bounds
         a, b = (2.0 * (x - low) / (high - low) - 1.0 for x in following.schema.dimensions[j].bounds)
-        inside = shape.cdf(np.linspace(a, b, _BINS + 1)[1:-1])  # what lies outside counts as the nearer end
+        inside = shape.cdf(
+            np.linspace(a, b, _BINS + 1)[1:-1]
+        )  # values outside the range are clipped to its ends
         shares = np.diff(np.concatenate([[0.0], inside, [1.0]]))
         even = _DOUBT / _BINS + (1.0 - _DOUBT) * shares
         prior = as_prior((np.linspace(-1.0, 1.0, _BINS + 1), even))
@@ -157,14 +159,14 @@ def _designed(following: Survey, survey: Survey, found: dict[int, Shape]) -> Sur
 
 
 def _noise(marginal: Marginal) -> float:
-    """The mean variance of a report over the levels; of a category that a user has not, or a coordinate of 0."""
+    """The mean variance of a report over the levels; for categories that of an absent one, for vectors that of 0."""
     at = [0.0] if marginal.indicator or not marginal.law.size else marginal.levels
     weights = [1.0, 0.0] if marginal.optional else [1.0]
     return float(marginal.moments(at).variance(weights).mean())
 
 
 def _unseen(shape: Shape) -> float:
-    """The share of users whom the pilot may miss, from the noise of its mean on [−1, 1]."""
+    """The share of users that the pilot may miss, from the noise of its mean on [−1, 1]."""
     noise = float(np.sqrt(_noise(shape.bounds.marginal) / shape.counts.sum()))
     return unseen_share(shape.grid.edges, shape.cumulative, noise)
 
@@ -179,7 +181,7 @@ def _narrow(dimension: Any, found: Range | None) -> Any:
 
 
 def _weights(survey: Survey, ranges: dict[int, Range]) -> dict[str, int]:
-    """How often each question is drawn: as the root of the noise that is left, so that the sum of errors is least."""
+    """The weight of each question: the root of its remaining noise, which minimizes the sum of squared errors."""
     need = []
     for question in survey.questions:
         total = 0.0
@@ -217,7 +219,9 @@ def combine(rounds: Sequence[Counted]) -> Answer:
     first = answers[0]
     rows = (first.statistics, first.dimensions, first.categories)
     if any((other.statistics, other.dimensions, other.categories) != rows for other in answers):
-        raise InvalidInput("the rounds do not ask for the same dimensions and categories")
+        raise InvalidInput(
+            "the rounds have different dimensions or categories: combine only rounds of the same questions"
+        )
     bias, unseen, spread = np.stack([_biases(pilot, counted, first) for counted in rounds], axis=1)
     value = np.stack([answer.value for answer in answers])
     error = np.stack([answer.standard_error for answer in answers])
@@ -295,11 +299,11 @@ def _biases(pilot: Counted, counted: Counted, rows: Answer) -> Floats:
 def priors(counted: Counted) -> dict[str, Any]:
     """A histogram (edges, weights) for each number, and frequencies by label for each category, in own units.
 
-    Of an optional number the histogram of those who have one and their share, by the names "values" and "present". Of
-    an optional vector the share, which is taken as at least its standard error and at most 1.
+    For an optional number, "values" is the histogram of those who have a value and "present" their share. For an
+    optional vector, the share is clipped to lie between its standard error and 1.
 
-    Left out are numbers whose table has fewer than five levels (Duchi's has two), which show their mean and not their
-    spread, numbers that share their table with another dimension, and dimensions without answers.
+    Numbers whose table has fewer than five levels (Duchi's has two) are left out, because they determine the mean but
+    not the spread. Numbers that share a table with another dimension and dimensions without answers are left out too.
     """
     survey = counted.survey
     found: dict[str, Any] = {}
@@ -316,7 +320,7 @@ def priors(counted: Counted) -> dict[str, Any]:
         elif "mean" in dimension.statistics and has_law(question.channel):
             marginal = question.channel.response.marginal()
             shares, optional = prior_from_counts(marginal.rows, counts).shares, marginal.optional
-            shares = shares[:-1] if optional else shares  # the last row has no value
+            shares = shares[:-1] if optional else shares  # the last row is "no value"
             if shares.size >= _LEVELS and shares.sum() > 0:
                 low, high = dimension.bounds
                 middles = (np.arange(shares.size - 1) + 0.5) / (shares.size - 1)
@@ -330,7 +334,7 @@ def priors(counted: Counted) -> dict[str, Any]:
                 found[dimension.name] = {"present": min(max(value, error), 1.0)}
     if not found:
         raise InvalidInput(
-            "the tally tells no dimension's distribution: it needs answers, and for numbers a table of five levels or "
-            "more of their own (optimal, piecewise)"
+            "the tally does not determine the distribution of any dimension: it needs answers, and for numbers a "
+            "mechanism with five levels or more (optimal, piecewise)"
         )
     return found

@@ -1,4 +1,4 @@
-"""What the collector stores (never addresses, exact times or the order of arrival), and the protocol of stores."""
+"""The protocol of stores, and the records in them (without addresses, exact times or the order of arrival)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from hdr4me.collector.batch import ID_SIZE, Batch, Block
-from hdr4me.collector.errors import Damage, Damaged, OnDamage, SchemaTooNew, Sealed, StoreError
+from hdr4me.collector.errors import Damage, Damaged, Finalized, OnDamage, SchemaTooNew, StoreError
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import loads
 
-State = Literal["open", "closed", "sealed"]
+State = Literal["open", "closed", "finalized"]
 Scope = Literal["upload", "read", "admin"]
 Rows = list[tuple[Any, ...]]
 
@@ -35,7 +35,7 @@ class Stored(NamedTuple):
 
 @dataclass(frozen=True)
 class Round:
-    """One collection of one survey; after sealing, `stored` is the number of reports in its tally."""
+    """One collection of one survey; after finalization, `stored` is the number of reports in its tally."""
 
     number: int
     fingerprint: str
@@ -72,7 +72,7 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Token:
-    """A bearer token, known by its SHA-256 only. Its number is the `source` of the reports uploaded with it."""
+    """A bearer token, stored as its SHA-256. Its number is the `source` of the reports uploaded with it."""
 
     number: int
     sha256: bytes
@@ -85,8 +85,8 @@ class Store(ABC):
 
     One thread at a time calls `write`; the other methods may be called from any thread at any time. All methods are
     synchronous: a service calls them from threads. A write that fails raises StoreUnavailable (or StoreFull,
-    StoreReadOnly), and then nothing was acknowledged; a database that answers again is used again. What does not depend
-    on the database is implemented here; `?` marks a value in the SQL of both.
+    StoreReadOnly), and then nothing was acknowledged; a database that answers again is used again. Methods that do
+    not depend on the database are implemented here; `?` marks a value in their SQL.
     """
 
     schema_version: int  # the number of the last migration
@@ -128,8 +128,8 @@ class Store(ABC):
     def delete(self, round: int, id: bytes) -> bool:
         """Delete a report from the blocks and from the tally. False if it is not stored.
 
-        The id stays known until the round is sealed, so that a late repetition of the upload does not restore the
-        report. Raises Sealed if only the tally is left.
+        The id stays known until the round is finalized, so that a repeated upload does not restore the report.
+        Raises Finalized if only the tally is left.
         """
 
     @abstractmethod
@@ -138,18 +138,18 @@ class Store(ABC):
 
     @abstractmethod
     def arrivals(self, round: int) -> list[Stored]:
-        """Stored reports by hour and source, in that order; empty after sealing."""
+        """Stored reports by hour and source, in that order; empty after finalization."""
 
     @abstractmethod
     def tally(self, round: int, *, without: Sequence[Quarantine] = ()) -> Tally:
         """The tally of a round: the same bytes as `hdr4me tally` writes for the exported reports.
 
-        Reports in damaged blocks are not in it: `damage` lists the blocks. After sealing, `without` is either empty
-        or all of `quarantines(round)`; anything else raises Sealed.
+        Reports in damaged blocks are left out: `damage` lists the blocks. After finalization, `without` is empty or all
+        of `quarantines(round)`; anything else raises Finalized.
         """
 
     @abstractmethod
-    def seal(self, round: int, *, despite_damage: bool = False) -> Round:
+    def finalize(self, round: int, *, despite_damage: bool = False) -> Round:
         """Delete the blocks and ids of a closed round and keep its tally; Damaged is raised unless `despite_damage`."""
 
     @abstractmethod
@@ -170,7 +170,7 @@ class Store(ABC):
             return list(self._damage)
 
     def _note(self, damage: Damage) -> None:
-        """Remember a damage, and write it to the log the first time."""
+        """Remember a damage, and log it the first time."""
         with self._damage_lock:
             if damage not in self._damage:
                 self._damage.append(damage)
@@ -194,16 +194,16 @@ class Store(ABC):
             self._surveys[fingerprint] = Survey.from_json(found[0][0])
         return self._surveys[fingerprint]
 
-    def _sealed_tally(self, number: int, survey: Survey, without: Sequence[Quarantine]) -> Tally:
-        """One of the two tallies of a sealed round: of all reports, or of those outside quarantine."""
+    def _finalized_tally(self, number: int, survey: Survey, without: Sequence[Quarantine]) -> Tally:
+        """One of the two tallies of a finalized round: of all reports, or of those outside quarantine."""
         if without and set(without) != set(self.quarantines(number)):
-            raise Sealed(
-                f"round {number} is sealed: it has one tally of all reports and one without its quarantine"
+            raise Finalized(
+                f"round {number} is finalized: it has one tally of all reports and one without its quarantine"
             )
         return self._stored_tally(number, survey, "kept" if without else "all", self._rows)
 
     def _stored_tally(self, number: int, survey: Survey, kind: str, rows: Callable[..., Rows]) -> Tally:
-        """The tally of a sealed round ("all" or "kept"), read with `rows`."""
+        """The tally of a finalized round ("all" or "kept"), read with `rows`."""
         found = rows("select content from tallies where round = ? and kind = ?", number, kind)
         if not found:
             raise StoreError(f"{self.name}: the tally of round {number} is missing; restore a backup")
@@ -227,9 +227,9 @@ class Store(ABC):
         return [Rejection(*row) for row in self._rows(sql, round)]
 
     def set_quarantine(self, round: int, quarantine: Quarantine, *, on: bool = True) -> None:
-        """Put reports into quarantine, or release them. Nothing is deleted. Raises Sealed after sealing."""
-        if self.round(round).state == "sealed":
-            raise Sealed(f"round {round} is sealed: its quarantine can no longer be changed")
+        """Put reports into quarantine, or release them. Nothing is deleted. Raises Finalized after finalization."""
+        if self.round(round).state == "finalized":
+            raise Finalized(f"round {round} is finalized: its quarantine can no longer be changed")
         hour = _ANY if quarantine.hour is None else quarantine.hour
         source = _ANY if quarantine.source is None else quarantine.source
         if on:
@@ -255,7 +255,7 @@ class Store(ABC):
         sql = "insert into tokens (sha256, scope, label) values (?, ?, ?) on conflict do nothing returning number"
         made = self._rows(sql, sha256, scope, label)
         if not made:
-            raise InvalidInput(f"this token is known already (label = {label!r}): make another one")
+            raise InvalidInput(f"this token exists already (label = {label!r}): generate another one")
         return Token(made[0][0], sha256, scope, label)
 
     def remove_token(self, number: int) -> bool:
@@ -286,7 +286,7 @@ LAST_TOKEN = "last token"
 ADD_SURVEY = "insert into surveys values (?, ?) on conflict do nothing"
 ADD_ROUND = "insert into rounds values (?, ?, 'open', ?, null)"
 CLOSE_ROUND = "update rounds set state = 'closed', closed = ? where number = ?"
-SEAL_ROUND = "update rounds set state = 'sealed' where number = ?"
+FINALIZE_ROUND = "update rounds set state = 'finalized' where number = ?"
 
 
 def migrate(
@@ -312,17 +312,19 @@ def day_of(now: datetime) -> date:
 
 
 def check_delete(number: int, state: State, id: bytes) -> None:
-    """Raise Sealed if the reports of a round can no longer be deleted, InvalidInput if the id is not one."""
+    """Raise Finalized if the reports of a round can no longer be deleted, InvalidInput if the id is not one."""
     if type(id) is not bytes or len(id) != ID_SIZE:
         raise InvalidInput.of("id", id, f"{ID_SIZE} bytes")
-    if state == "sealed":
-        raise Sealed(f"round {number} is sealed: its reports are deleted, and its tally cannot be split")
+    if state == "finalized":
+        raise Finalized(
+            f"round {number} is finalized: its reports are deleted, and its tally cannot be split"
+        )
 
 
-def check_seal(round: Round) -> bool:
-    """Whether there is something to seal; InvalidInput if the round is open."""
+def check_finalize(round: Round) -> bool:
+    """Whether there is something to finalize; InvalidInput if the round is open."""
     if round.state == "open":
-        raise InvalidInput(f"round {round.number} is open: close it before it is sealed")
+        raise InvalidInput(f"round {round.number} is open: close it before it is finalized")
     return round.state == "closed"
 
 
@@ -332,21 +334,21 @@ def covered(quarantines: Sequence[Quarantine], hour: int, source: int) -> bool:
 
 
 class Kept(NamedTuple):
-    """The result of `seal_due`: the rounds that were sealed, and a sentence if the clock cannot be trusted."""
+    """The result of `finalize_due`: the rounds that were finalized, and a sentence if the clock cannot be trusted."""
 
-    sealed: tuple[int, ...]
+    finalized: tuple[int, ...]
     clock: str | None = None
 
 
-def seal_due(store: Store, *, now: datetime, grace_days: int) -> Kept:
-    """Seal every round that was closed more than `grace_days` whole days ago.
+def finalize_due(store: Store, *, now: datetime, grace_days: int) -> Kept:
+    """Finalize every round that was closed more than `grace_days` full days ago.
 
-    If the clock is behind the times in the store, it is or was wrong, and no round is sealed. Neither is a damaged
+    If the clock is behind the times in the store, it is or was wrong, and no round is finalized. Neither is a damaged
     round, so that a backup can still help: Damaged is raised.
     """
     rounds, day, hour = store.rounds(), day_of(now), int(now.timestamp() // 3600)
     days = [known for r in rounds for known in (r.opened, r.closed) if known is not None]
-    hours = [arrival.hour for r in rounds if r.state != "sealed" for arrival in store.arrivals(r.number)]
+    hours = [arrival.hour for r in rounds if r.state != "finalized" for arrival in store.arrivals(r.number)]
     if max(days, default=day) > day:
         return Kept((), f"the clock says {day}, and the store has a round of {max(days)}: set the clock")
     if max(hours, default=hour) > hour:
@@ -354,4 +356,4 @@ def seal_due(store: Store, *, now: datetime, grace_days: int) -> Kept:
         return Kept((), text)
     last = day - timedelta(days=grace_days + 1)
     due = [r.number for r in rounds if r.state == "closed" and r.closed is not None and r.closed <= last]
-    return Kept(tuple(store.seal(number).number for number in due))
+    return Kept(tuple(store.finalize(number).number for number in due))

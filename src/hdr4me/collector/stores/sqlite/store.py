@@ -95,8 +95,8 @@ class SqliteStore(Store):
         ):
             survey, day = self.survey(fingerprint, rows), date.fromordinal
             live = Live(number, survey, state, day(opened), closed and day(closed))
-            if state == "sealed":
-                live.n_sealed = self._stored_tally(number, survey, "all", rows).n_reports
+            if state == "finalized":
+                live.finalized_reports = self._stored_tally(number, survey, "all", rows).n_reports
             self._live[number] = live
         ids: dict[int, list[bytes]] = {number: [] for number in self._live}
         check_structure(connection, self._note)
@@ -307,8 +307,8 @@ class SqliteStore(Store):
         with ExitStack() as stack:
             with self._lock:
                 live = self._of(round)
-                if live.state == "sealed":
-                    return self._sealed_tally(round, live.survey, without)
+                if live.state == "finalized":
+                    return self._finalized_tally(round, live.survey, without)
                 total = live.running.total()
                 if not any(protocol.covered(without, *key) for key in live.stored):
                     return total
@@ -320,10 +320,10 @@ class SqliteStore(Store):
         self._report(damage, self._note)
         return rest
 
-    def seal(self, round: int, *, despite_damage: bool = False) -> Round:
+    def finalize(self, round: int, *, despite_damage: bool = False) -> Round:
         with self._lock:
             live = self._of(round)
-            if not protocol.check_seal(live.public()):
+            if not protocol.check_finalize(live.public()):
                 return live.public()
             for _ in self.blocks(round, on_damage=self._note if despite_damage else None):
                 pass
@@ -332,15 +332,15 @@ class SqliteStore(Store):
             with self._transaction() as connection:
                 for kind, tally in (("all", total), ("kept", kept)):
                     connection.execute("insert into tallies values (?, ?, ?)", (round, kind, dumps(tally)))
-                connection.execute(protocol.SEAL_ROUND, (round,))
+                connection.execute(protocol.FINALIZE_ROUND, (round,))
                 for table in ("blocks", "deleted"):
                     connection.execute(f"delete from {table} where round = ?", (round,))
             with self._remembering():
-                sealed = Live(round, live.survey, "sealed", live.opened, live.closed, total.n_reports)
-                self._live[round] = sealed
+                finalized = Live(round, live.survey, "finalized", live.opened, live.closed, total.n_reports)
+                self._live[round] = finalized
             self._shrink()
             self.truncate()
-            return sealed.public()
+            return finalized.public()
 
     def _shrink(self) -> None:
         """Return the space of deleted rows, if it is more than half of the file."""
