@@ -36,8 +36,10 @@ from hdr4me.statistics import ask as ask
 from hdr4me.statistics import combine as combine
 from hdr4me.statistics import estimate as estimate
 from hdr4me.statistics import refine as refine
+from hdr4me.survey import Bucket as Bucket
 from hdr4me.survey import Categorical as Categorical
 from hdr4me.survey import Dimension as Dimension
+from hdr4me.survey import Joint as Joint
 from hdr4me.survey import Numeric as Numeric
 from hdr4me.survey import Product as Product
 from hdr4me.survey import Question as Question
@@ -45,6 +47,10 @@ from hdr4me.survey import Schema as Schema
 from hdr4me.survey import Selection as Selection
 from hdr4me.survey import Survey as Survey
 from hdr4me.survey import Vector as Vector
+from hdr4me.tables import Contingency as Contingency
+from hdr4me.tables import Tables as Tables
+from hdr4me.tables import table_schema as table_schema
+from hdr4me.tables.tables import tables as tables
 from hdr4me.tally import PairCounts as PairCounts
 from hdr4me.tally import Tally as Tally
 

@@ -31,8 +31,8 @@ def _root(
 
 # Each command is a function with the same name, in the module with the same name unless another module is given here.
 COMMANDS = (
-    "demo", "plan", "compare", "analyze", "survey", "perturb", "tally", "merge", "estimate", "refine", "rounds",
-    "audit", "explain", "serve", "send", "backup", "restore", "reproduce", "bench",
+    "demo", "plan", "compare", "analyze", "survey", "perturb", "tally", "merge", "estimate", "tables",
+    "refine", "rounds", "audit", "explain", "serve", "send", "backup", "restore", "reproduce", "bench",
 )  # fmt: skip
 _MODULES = dict.fromkeys(("serve", "send", "backup", "restore"), "collector")
 _MODULES |= dict.fromkeys(("perturb", "tally", "merge"), "reports")

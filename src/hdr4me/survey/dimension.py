@@ -201,13 +201,17 @@ DIMENSIONS: Registry[type[Dimension]] = Registry(
 )
 
 
+_GUESSED = {"product": "product", "joint": "joint", "edges": "bucket"}
+
+
 def dimension_from_dict(item: Any) -> Dimension:
     """The dimension of a document; `type` may be omitted for numbers, categories and products."""
     if not isinstance(item, Mapping):
         raise FormatError(f"a dimension must be an object, not {item!r}")
     fields = dict(item)
     listed = "categories" in fields or "categories_file" in fields
-    kind = fields.pop("type", "categorical" if listed else "product" if "product" in fields else "numeric")
+    guessed = next((kind for key, kind in _GUESSED.items() if key in fields), "numeric")
+    kind = fields.pop("type", "categorical" if listed else guessed)
     if not isinstance(kind, str) or kind not in DIMENSIONS:
         raise FormatError(
             f"dimension {fields.get('name')!r}: type = {kind!r} must be one of {', '.join(DIMENSIONS.names)}"

@@ -35,7 +35,7 @@ class Measured:
     @property
     def free(self) -> int:
         """How many numbers of the table the margins of its attributes leave free."""
-        shape = self.shares.shape
+        shape: tuple[int, ...] = self.shares.shape
         return prod(shape) - 1 - sum(k - 1 for k in shape)
 
     def agreeing(self, margins: Sequence[Floats]) -> Measured:

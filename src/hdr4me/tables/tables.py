@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,53 +16,19 @@ from scipy.stats import norm
 from hdr4me.errors import InvalidInput
 from hdr4me.recalibration.shrinkage import norm_sub
 from hdr4me.statistics import Answer
-from hdr4me.survey import Dimension, Joint, Schema
+from hdr4me.survey import Dimension
 from hdr4me.tables.fit import Joint as Fitted
 from hdr4me.tables.fit import Measured, fit
 from hdr4me.tally import Tally
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 
 _SIGNIFICANT = (
     3.0  # a conditional share needs a condition whose share is this many standard errors above zero
 )
-
-
-def table_schema(schema: Schema, tables: str | int | Sequence[Sequence[str]] = "pairs") -> Schema:
-    """The schema of a survey for tables: one joint question for each table.
-
-    Parameters
-    ----------
-    schema
-        The attributes: categories and buckets.
-    tables
-        "pairs", "triples", a number of attributes, or the names of the attributes of each table.
-
-    Examples
-    --------
-    >>> from hdr4me.survey import Categorical
-    >>> schema = Schema([Categorical(name, ["no", "yes"]) for name in "abc"])
-    >>> table_schema(schema).names
-    ('a × b', 'a × c', 'b × c')
-    """
-    if isinstance(tables, str | int):
-        sizes: dict[Any, int] = {"pairs": 2, "triples": 3}
-        k = sizes.get(tables, tables)
-        if not isinstance(k, int) or not 1 <= k <= len(schema):
-            raise InvalidInput.of(
-                "tables", tables, "pairs, triples, a number of attributes, or lists of names"
-            )
-        tables = list(combinations(schema.names, k))
-    for dimension in schema:
-        if not dimension.is_category:
-            raise InvalidInput(
-                f"dimension {dimension.name!r} has no categories: use a bucket with edges to put a number into a table"
-            )
-    made = []
-    for names in tables:
-        parts = [schema[name] for name in names]
-        made.append(parts[0] if len(parts) == 1 else Joint(" × ".join(names), parts))
-    return Schema(made)
 
 
 def tables(tally: Tally) -> Tables:
@@ -200,11 +166,11 @@ class Tables:
         }
         return pa.table(columns)
 
-    def associations(self) -> list[dict[str, Any]]:
+    def associations(self, level: float = 0.95) -> list[dict[str, Any]]:
         """Cramér's V of every pair of attributes, the strongest first."""
         found = []
         for a, b in combinations(self.attributes, 2):
-            value, (low, high) = self.table(a, b).cramers_v()
+            value, (low, high) = self.table(a, b).cramers_v(level)
             found.append({"first": a, "second": b, "cramers_v": value, "lower": low, "upper": high})
         return sorted(found, key=lambda row: -row["cramers_v"])
 
@@ -238,6 +204,23 @@ class Contingency:
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
         return pa.Table.from_pylist(self.rows()).to_pandas()
+
+    def plot(self) -> Figure:
+        """A heat map of the shares of two attributes."""
+        from matplotlib.figure import Figure
+
+        if len(self.names) != 2:
+            raise InvalidInput(f"a heat map shows two attributes: the table has {len(self.names)}")
+        rows, columns = self.shares.shape
+        figure = Figure(figsize=(2 + 0.6 * columns, 1.5 + 0.4 * rows), layout="constrained")
+        axes = figure.add_subplot()
+        image = axes.imshow(100 * self.shares, cmap="viridis", aspect="auto")
+        axes.set_xticks(range(columns), self.categories[1], rotation=45, ha="right")
+        axes.set_yticks(range(rows), self.categories[0])
+        axes.set_xlabel(self.names[1])
+        axes.set_ylabel(self.names[0])
+        figure.colorbar(image, label="share (%)")
+        return figure
 
     def conditional(self, given: str, level: float = 0.95) -> list[dict[str, Any]]:
         """The shares of the other attribute's categories among those who have each category of `given`.
