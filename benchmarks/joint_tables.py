@@ -21,10 +21,10 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 
 import hdr4me as hd
+from hdr4me.contingency import table_schema, tables
+from hdr4me.contingency.fit import Measured, fit
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.survey import Bucket, Schema
-from hdr4me.tables import table_schema, tables
-from hdr4me.tables.fit import Measured, fit
 
 USERS, SEEDS = 300_000, 3
 RESULTS = Path(__file__).parent / "results" / "joint_tables.md"

@@ -115,7 +115,7 @@ def survey(
         both = [opt.pair_of("--product", text) for text in products]
         schema = Schema([*schema, *(Product(f"{a} × {b}", (a, b)) for a, b in both)])
     if tables:
-        from hdr4me.tables.schema import table_schema
+        from hdr4me.contingency.schema import table_schema
 
         with opt.named_options():
             listed = [opt.names_of(text, schema.names) for text in tables if text not in ("pairs", "triples")]

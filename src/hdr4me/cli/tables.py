@@ -16,7 +16,7 @@ from hdr4me.pages.answer import as_csv
 from hdr4me.pages.html import provenance
 
 if TYPE_CHECKING:
-    from hdr4me.tables import Contingency
+    from hdr4me.contingency import Contingency
 
 _MODEL = "No question asks exactly these attributes together: the shares follow from the fitted model."
 _SYNTHETIC = (
@@ -48,7 +48,7 @@ def tables(
 
     Example: hdr4me tables week.tally --table sex,income --html tables.html --synthetic people.parquet
     """
-    from hdr4me.tables import tables as fitted_tables
+    from hdr4me.contingency import tables as fitted_tables
 
     opt.check("--confidence", confidence, 0 < confidence < 1, "a number between 0 and 1")
     opt.check_outputs([synthetic, html, csv], tallies, png=png)

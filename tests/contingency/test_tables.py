@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import hdr4me as hd
+from hdr4me.contingency import fit as fits
+from hdr4me.contingency import table_schema, tables
+from hdr4me.contingency.fit import Measured, fit
 from hdr4me.errors import InvalidInput
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.survey import Bucket, Schema
-from hdr4me.tables import fit as fits
-from hdr4me.tables import table_schema, tables
-from hdr4me.tables.fit import Measured, fit
 
 USERS = 200_000
 

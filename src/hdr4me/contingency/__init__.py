@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hdr4me.tables.schema import table_schema
-from hdr4me.tables.tables import Contingency, Tables, tables
+from hdr4me.contingency.schema import table_schema
+from hdr4me.contingency.tables import Contingency, Tables, tables
 
 __all__ = ["Contingency", "Tables", "table_schema", "tables"]

@@ -13,12 +13,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from hdr4me.contingency.fit import Joint as Fitted
+from hdr4me.contingency.fit import Measured, fit
 from hdr4me.errors import InvalidInput
 from hdr4me.recalibration.shrinkage import norm_sub
 from hdr4me.statistics import Answer
 from hdr4me.survey import Dimension
-from hdr4me.tables.fit import Joint as Fitted
-from hdr4me.tables.fit import Measured, fit
 from hdr4me.tally import Tally
 
 if TYPE_CHECKING:
