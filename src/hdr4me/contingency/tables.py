@@ -42,7 +42,7 @@ def tables(tally: Tally) -> Tables:
     --------
     >>> import hdr4me as hd
     >>> schema = hd.Schema([hd.Categorical(name, ["no", "yes"]) for name in ("smoker", "cough", "asthma")])
-    >>> survey = hd.Survey(table_schema(schema), epsilon=4.0)
+    >>> survey = hd.Survey(hd.table_schema(schema), epsilon=4.0)
     >>> client = hd.Client(survey)
     >>> record = {"smoker": "yes", "cough": "yes", "asthma": "no"}
     >>> found = tables(hd.Tally(survey).add(client.report(record) for _ in range(3000)))
