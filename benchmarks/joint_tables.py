@@ -24,7 +24,8 @@ import hdr4me as hd
 from hdr4me.contingency import table_schema, tables
 from hdr4me.contingency.fit import Measured, fit
 from hdr4me.simulation.collection import simulate_tally
-from hdr4me.survey import Bucket, Schema
+from hdr4me.survey import Schema
+from hdr4me.survey.derived import Bucket
 
 USERS, SEEDS = 300_000, 3
 RESULTS = Path(__file__).parent / "results" / "joint_tables.md"

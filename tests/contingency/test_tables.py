@@ -15,7 +15,8 @@ from hdr4me.contingency import table_schema, tables
 from hdr4me.contingency.fit import Measured, fit
 from hdr4me.errors import InvalidInput
 from hdr4me.simulation.collection import simulate_tally
-from hdr4me.survey import Bucket, Schema
+from hdr4me.survey import Schema
+from hdr4me.survey.derived import Bucket
 
 USERS = 200_000
 

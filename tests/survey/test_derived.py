@@ -13,7 +13,8 @@ from scipy.stats import chisquare
 import hdr4me as hd
 from hdr4me import checks
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.survey import Bucket, Dimension, Joint, Schema
+from hdr4me.survey import Dimension, Schema
+from hdr4me.survey.derived import Bucket, Joint
 from hdr4me.survey.dimension import dimension_from_dict
 
 SEX = hd.Categorical("sex", ["f", "m"])

@@ -7,7 +7,8 @@ from itertools import combinations
 from typing import Any
 
 from hdr4me.errors import InvalidInput
-from hdr4me.survey import Joint, Schema
+from hdr4me.survey import Schema
+from hdr4me.survey.derived import Joint
 
 
 def table_schema(schema: Schema, tables: str | int | Sequence[Sequence[str]] = "pairs") -> Schema:

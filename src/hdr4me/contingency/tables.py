@@ -108,6 +108,16 @@ class Tables:
         The attributes of each question.
     joint
         The fitted distribution.
+
+    Examples
+    --------
+    >>> import hdr4me as hd
+    >>> schema = hd.Schema([hd.Categorical(name, ["no", "yes"]) for name in ("smoker", "cough")])
+    >>> survey = hd.Survey(hd.table_schema(schema), epsilon=4.0)
+    >>> client = hd.Client(survey)
+    >>> reports = (client.report({"smoker": "yes", "cough": "no"}) for _ in range(2000))
+    >>> hd.tables(hd.Tally(survey).add(reports))
+    <Tables of smoker, cough: 1 measured>
     """
 
     attributes: dict[str, tuple[str, ...]]
@@ -177,7 +187,32 @@ class Tables:
 
 @dataclass(frozen=True, eq=False)
 class Contingency:
-    """One table: fitted shares with intervals, and the direct estimates where the attributes were asked together."""
+    """One table: fitted shares with intervals, and the direct estimates where the attributes were asked together.
+
+    Parameters
+    ----------
+    names, categories
+        The attributes, and the categories of each.
+    shares
+        The fitted share of each combination.
+    lower, upper
+        The ends of the intervals; NaN for a table that no question asks.
+    direct, standard_error
+        The unbiased estimates of the question about these attributes, and their standard errors.
+    measured
+        Whether there is such a question.
+
+    Examples
+    --------
+    >>> import hdr4me as hd
+    >>> schema = hd.Schema([hd.Categorical(name, ["no", "yes"]) for name in ("smoker", "cough")])
+    >>> survey = hd.Survey(hd.table_schema(schema), epsilon=4.0)
+    >>> client = hd.Client(survey)
+    >>> reports = (client.report({"smoker": "yes", "cough": "no"}) for _ in range(2000))
+    >>> table = hd.tables(hd.Tally(survey).add(reports)).table("smoker", "cough")
+    >>> table.names, table.measured
+    (('smoker', 'cough'), True)
+    """
 
     names: tuple[str, ...]
     categories: tuple[tuple[str, ...], ...]
@@ -262,8 +297,14 @@ class Contingency:
     ) -> dict[str, Any]:
         """The share of an outcome among the exposed over that among the others, with an interval by the delta method.
 
-        `outcome` is an attribute of the table and one of its categories; `exposed` and `other` are categories of the
-        other attribute.
+        Parameters
+        ----------
+        outcome
+            An attribute of the table and one of its categories.
+        exposed, other
+            Two categories of the other attribute.
+        level
+            The probability that the interval covers the ratio.
         """
         name, category = outcome
         given = next(x for x in self.names if x != name)

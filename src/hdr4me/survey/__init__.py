@@ -6,7 +6,6 @@ Loading and using a survey needs only the standard library.
 from __future__ import annotations
 
 from hdr4me.survey.categorical import Categorical, Selection
-from hdr4me.survey.derived import Bucket, Joint
 from hdr4me.survey.dimension import DIMENSIONS, Dimension
 from hdr4me.survey.numeric import Numeric, Product
 from hdr4me.survey.question import Question
@@ -16,10 +15,8 @@ from hdr4me.survey.vector import Vector
 
 __all__ = [
     "DIMENSIONS",
-    "Bucket",
     "Categorical",
     "Dimension",
-    "Joint",
     "Numeric",
     "Product",
     "Question",

@@ -67,6 +67,7 @@ class Bucket(Dimension):
 
     @cached_property
     def categories(self) -> tuple[str, ...]:
+        """The ranges."""
         return tuple(f"{low:g} to {high:g}" for low, high in zip(self.edges, self.edges[1:], strict=False))
 
     @property
@@ -162,6 +163,7 @@ class Joint(Dimension):
 
     @cached_property
     def categories(self) -> tuple[str, ...]:
+        """All combinations."""
         return tuple(" × ".join(labels) for labels in product(*(part.categories for part in self.joint)))
 
     @property
