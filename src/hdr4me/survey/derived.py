@@ -193,6 +193,6 @@ class Joint(Dimension):
         return {
             "missing": Fault("missing in a part", what),
             "unknown": Fault("unknown in a part", what),
-            "low": Fault("below the range of a part", what),
-            "high": Fault("above the range of a part", what),
+            "low": Fault("below the range of a part", "and count in its first bucket"),
+            "high": Fault("above the range of a part", "and count in its last bucket"),
         }
