@@ -40,6 +40,7 @@ COMMANDS = {
     "tally": "Count reports.",
     "merge": "Add tallies of one survey.",
     "estimate": "Estimate means, frequencies and other statistics.",
+    "tables": "Estimate tables of several attributes, and draw synthetic records.",
     "refine": "Create the survey of a second round.",
     "rounds": "Compare the rounds of a series.",
     "audit": "Prove and attack a survey, or test a tally.",
