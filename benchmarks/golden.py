@@ -227,7 +227,7 @@ def comparisons() -> Iterator[tuple[str, Any]]:
         )
         for row in found.rows:
             key = f"{name} / {row.kind} / {row.statistic} / {row.mechanism}"
-            yield key, [row.predicted, row.simulated, row.coverage, row.told]
+            yield key, [row.predicted, row.simulated, row.coverage, row.answered]
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -110,15 +110,22 @@ def _remove_if_left(path: str) -> None:
         os.close(descriptor)
 
 
-def write_bytes(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o666) -> None:
-    """Write `data` to `path` atomically."""
+def write_bytes(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o666, reserve: int = 0) -> None:
+    """Write `data` to `path`, all of it or nothing.
+
+    With `reserve`, at least that many bytes are on the disk before the file is cut to its length, so that success does
+    not depend on the length of shorter data.
+    """
     with replacing(path, mode=mode) as temporary:
-        temporary.write_bytes(data)
+        temporary.write_bytes(data.ljust(reserve, b"\n"))
+        if reserve > len(data):
+            _sync(temporary)
+            os.truncate(temporary, len(data))
 
 
-def write_text(path: str | os.PathLike[str], text: str, *, mode: int = 0o666) -> None:
-    """Write `text` to `path` atomically, in UTF-8."""
-    write_bytes(path, text.encode("utf-8"), mode=mode)
+def write_text(path: str | os.PathLike[str], text: str, *, mode: int = 0o666, reserve: int = 0) -> None:
+    """Write `text` to `path` in UTF-8, all of it or nothing; `reserve` as in `write_bytes`."""
+    write_bytes(path, text.encode("utf-8"), mode=mode, reserve=reserve)
 
 
 def _sync(path: Path) -> None:

@@ -171,7 +171,7 @@ def test_vectors_besideword_values() -> None:
 
 
 def test_memoized_responses_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="permanent"):
+    with pytest.raises(InvalidInput, match="memoized"):
         MemoizedClient(small(2), hd.Ledger(tmp_path / "ledger.json"))
 
 

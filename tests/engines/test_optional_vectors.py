@@ -221,7 +221,7 @@ def test_a_missing_optional_vector_is_a_valid_answer() -> None:
 
 def test_what_is_refused(tmp_path: Path) -> None:
     survey = small(2)
-    with pytest.raises(InvalidInput, match=r"permanent answers .* not for vectors"):
+    with pytest.raises(InvalidInput, match=r"memoized responses .* not vectors"):
         MemoizedClient(survey, hd.Ledger(tmp_path / "ledger.json"))
     with pytest.raises(InvalidInput, match="memoized_epsilon supports numbers and categories only"):
         hd.Survey(survey.schema, epsilon=1.0, memoized_epsilon=4.0)

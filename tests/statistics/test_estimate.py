@@ -59,7 +59,7 @@ def test_the_standard_error_by_hand(mixed: Survey, some_reports: np.ndarray, ans
     assert answer.means.scaled_error[0] ** 2 == pytest.approx(expected, rel=1e-10)
 
 
-def test_a_coin_carries_no_square(mixed: Survey, some_reports: np.ndarray, answer: Answer) -> None:
+def test_two_cells_carry_no_square(mixed: Survey, some_reports: np.ndarray, answer: Answer) -> None:
     """Two cells: no correction for the finite population, so the plain s²/r."""
     counts = Tally(mixed).add_block(some_reports).counts[3:5].astype(float)
     r = counts.sum()
@@ -96,7 +96,7 @@ def test_nothing_is_clipped(mixed: Survey) -> None:
     assert (answer.frequencies("colour").standard_error > 0).all()
 
 
-def test_an_error_is_never_zero_for_lack_of_variety(mixed: Survey) -> None:
+def test_equal_reports_do_not_give_a_zero_error(mixed: Survey) -> None:
     """Fifty equal reports: s² is 0, but the table's own smallest variance over r is a floor."""
     answer = Tally(mixed).add([Report(mixed.fingerprint, ((0, 2), (2, 0)))] * 50).estimate()
     table = mixed.channels[0]
@@ -205,7 +205,7 @@ def test_the_next_step_is_one_call(answer: Answer) -> None:
     assert better.frequencies("pet").value.sum() == pytest.approx(1)
 
 
-def test_the_rooms_above_are_loaded_only_when_asked() -> None:
+def test_higher_layers_are_imported_on_demand() -> None:
     code = """
 import sys, hdr4me.tally
 assert "hdr4me.statistics" not in sys.modules
@@ -247,9 +247,9 @@ def test_asking_for_one_statistic(mixed: Survey, some_reports: np.ndarray, answe
     assert ask(tally, "mean").table() == answer.means.table()
     assert tally.ask("mean", "debt").table() == answer["debt"].table()
     assert tally.ask("frequency", ["pet", "colour"]).dimensions == ("pet",) * 3 + ("colour",) * 4
-    with pytest.raises(InvalidInput, match="the mean of 'pet' cannot be told from reports by 'bits'"):
+    with pytest.raises(InvalidInput, match="the mean of 'pet' cannot be estimated from reports by 'bits'"):
         tally.ask("mean", "pet")
-    with pytest.raises(InvalidInput, match="the share of 'age' cannot be told"):
+    with pytest.raises(InvalidInput, match="the share of 'age' cannot be estimated"):
         tally.ask("share", ["age"])
     with pytest.raises(
         InvalidInput, match="statistic = 'mode' is not allowed: one of mean, share, frequency"

@@ -148,7 +148,7 @@ def test_the_data_quality_report_of_vectors() -> None:
     assert "20 of 100 values (20 %) are longer than 1 and are scaled to that norm" in " ".join(notes)
     assert "are not lists of 2 numbers and count as 0 if the length is wrong" in " ".join(notes)
     with pytest.raises(
-        InvalidInput, match="10 of 100 values .* are not lists of 2 numbers, and the schema declares"
+        InvalidInput, match=r"10 of 100 values .* are not lists of 2 numbers, and the schema declares"
     ):
         Local().table(table, survey)
     with pytest.warns(RecordsWarning, match="column 'v'"):

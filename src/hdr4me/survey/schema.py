@@ -46,8 +46,16 @@ class Schema:
             raise InvalidInput(f"dimension {first_twice(self.names)!r} appears twice: names must differ")
         others = dict(zip(self.names, self.dimensions, strict=True))
         self.dimensions = tuple(dimension.within(others) for dimension in self.dimensions)
-        self.columns: tuple[str, ...] = tuple(x.name for x in self.dimensions if x.columns == (x.name,))
-        """The columns of a record: those of all dimensions except products, which have no column of their own."""
+        own = [x.name for x in self.dimensions if x.columns == (x.name,)]
+        derived = [name for x in self.dimensions for name in x.columns]
+        self.columns: tuple[str, ...] = tuple(dict.fromkeys([*own, *derived]))
+        """The columns of a record: those with a dimension of their own, then those of derived dimensions only."""
+
+    @property
+    def readers(self) -> tuple[Dimension, ...]:
+        """For each of `columns`, the dimension or the part of a dimension that cleans it."""
+        found = {leaf.columns[0]: leaf for x in self.dimensions for leaf in x.leaves}
+        return tuple(found[name] for name in self.columns)
 
     def __len__(self) -> int:
         return len(self.dimensions)
@@ -81,15 +89,15 @@ class Schema:
         Traceback (most recent call last):
         hdr4me.errors.InvalidInput: the record has a field 'Age' that the survey does not have; did you mean 'age'?
         """
-        if unknown := [str(name) for name in record if name not in self._columns]:
+        if unknown := [str(name) for name in record if name not in self._readers]:
             hint = suggestion(unknown[0], self.columns)
             raise InvalidInput(f"the record has a field {unknown[0]!r} that the survey does not have{hint}")
-        for dimension in self.dimensions:
-            dimension.check(record.get(dimension.name))
+        for name, reader in self._readers.items():
+            reader.check(record.get(name))
 
     @cached_property
-    def _columns(self) -> frozenset[str]:
-        return frozenset(self.columns)
+    def _readers(self) -> dict[str, Dimension]:
+        return dict(zip(self.columns, self.readers, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as a document for JSON."""
