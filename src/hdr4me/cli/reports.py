@@ -120,7 +120,7 @@ def perturb_files(
 
 def _check_quality(quality: DataQuality, allow_unusable: bool, *, notes: bool = True) -> None:
     """Warn of faulty values; refuse the columns of `DataQuality.refused` unless `allow_unusable`."""
-    from hdr4me.io.columns import refusal
+    from hdr4me.io.quality import refusal
 
     for sentence in [*(quality.notes() if notes else ()), *(quality.unusable() if allow_unusable else ())]:
         print_note(f"warning: {sentence}")
