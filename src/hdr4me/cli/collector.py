@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option, Typer
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import DELIMITER, ENCODING, JSON, OUTPUT, SURVEY, UNUSABLE, File, Texts
+from hdr4me.cli.options import (
+    DECIMAL,
+    DELIMITER,
+    ENCODING,
+    JSON,
+    OUTPUT,
+    SURVEY,
+    THOUSANDS,
+    UNUSABLE,
+    File,
+    Texts,
+)
 from hdr4me.cli.output import print_json, print_note, print_table, progress, working
 from hdr4me.cli.reports import perturb_files, record_files
 from hdr4me.errors import InvalidInput
@@ -260,6 +271,8 @@ def send(
     spool: Annotated[File, Option(help="Keep the reports in this folder, to send them again.")] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
+    decimal: DECIMAL = None,
+    thousands: THOUSANDS = None,
     allow_unusable: UNUSABLE = False,
     json: JSON = False,
 ) -> None:
@@ -291,7 +304,7 @@ def send(
     elif not records:
         raise InvalidInput.missing("RECORDS")
     else:
-        files = record_files(records, encoding, delimiter)
+        files = record_files(records, encoding, delimiter, decimal, thousands)
         folder.mkdir(parents=True, exist_ok=True)
         n, quality = perturb_files(Local(), files, document, made.reports, allow_unusable)
         made.assign_ids(n)

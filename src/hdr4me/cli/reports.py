@@ -10,6 +10,7 @@ from typer import Argument, Option
 
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import (
+    DECIMAL,
     DELIMITER,
     ENCODING,
     ENGINE,
@@ -17,6 +18,7 @@ from hdr4me.cli.options import (
     MASTER,
     OUTPUT,
     SURVEY,
+    THOUSANDS,
     UNUSABLE,
     File,
     Texts,
@@ -41,6 +43,8 @@ def perturb(
     ] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
+    decimal: DECIMAL = None,
+    thousands: THOUSANDS = None,
     check_only: Annotated[
         bool, Option("--check-only", help="Print the data-quality report; write nothing.")
     ] = False,
@@ -63,7 +67,7 @@ def perturb(
         raise InvalidInput(
             "give either --output FILE for the reports, or --check-only to check the records and write nothing"
         )
-    files = record_files(records, encoding, delimiter)
+    files = record_files(records, encoding, delimiter, decimal, thousands)
     opt.check_outputs([output], [survey, *(Path(path) for path in records if path != "-")])
     document = Survey.load(survey)
     with opt.open_engine(engine, master) as worker:
@@ -93,12 +97,20 @@ def perturb(
         )
 
 
-def record_files(records: Sequence[str], encoding: str | None, delimiter: str | None) -> RecordFiles:
+def record_files(
+    records: Sequence[str],
+    encoding: str | None,
+    delimiter: str | None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+) -> RecordFiles:
     """The files of records; prints a warning for files that are given twice."""
     from hdr4me.io import RecordFiles
 
     with opt.named_options():
-        files = RecordFiles(records, encoding=encoding, delimiter=delimiter)
+        files = RecordFiles(
+            records, encoding=encoding, delimiter=delimiter, decimal=decimal, thousands=thousands
+        )
     opt.check_twice([Path(path) for path in records if path != "-"])
     return files
 

@@ -136,6 +136,8 @@ def judge(quality: DataQuality, *, allow_unusable: bool = False) -> None:
 
 def refusal(unusable: Sequence[str], remedy: str = "allow it (--allow-unusable)") -> InvalidInput:
     """The error for columns that are refused."""
+    if any("not numbers" in sentence for sentence in unusable):
+        remedy = f"set --thousands and --decimal if the numbers have such separators, or {remedy}"
     more = f", and {len(unusable) - 3} columns more" if len(unusable) > 3 else ""
     return InvalidInput(
         f"{'; '.join(unusable[:3])}{more}: check the schema (range, categories, default, optional) and the file, "
