@@ -1,6 +1,7 @@
 """The public names of `hdr4me.io` and the modules that define them: the only list (`__init__.py` reads it too)."""
 
 from hdr4me.io.columns import data_quality as data_quality
+from hdr4me.io.draft import draft_schema as draft_schema
 from hdr4me.io.files import ReportWriter as ReportWriter
 from hdr4me.io.files import read_reports as read_reports
 from hdr4me.io.files import write_reports as write_reports

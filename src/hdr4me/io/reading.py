@@ -95,6 +95,10 @@ def read_table(records: Any) -> pa.Table:
     if files is not None:
         tables = [_typed(part) for part in _parts(files)]
         return pa.concat_tables(tables, promote_options="default")
+    if isinstance(records, list | tuple) and all(isinstance(row, Mapping) for row in records):
+        return table_of([dict(row) for row in records])
+    if type(records).__module__.startswith("polars") and hasattr(records, "collect"):
+        records = records.collect()
     _check_frame(records)
     return pa.table(records)
 
