@@ -270,7 +270,8 @@ NOT_PRIVACY = [
     "mechanism is a string",
     "at most 65536",
     "optional =",
-    "'4' does not exist",
+    "'4' of a question does not exist",
+    "decode is biased",
     "must not be blank",
 ]
 """Refusals that concern the collector's estimates, or values that JavaScript treats as equal (1, 1.0 and "1").
