@@ -208,7 +208,13 @@ def hostile() -> dict[str, dict[str, Any]]:
 
     def add(title: str, dimension: dict[str, Any], epsilon: float = 1.0, **family: Any) -> None:
         weight = family.pop("weight", 1 << 31)
-        channel = {"kind": "heavy_set", "mechanism": "made", "epsilon": epsilon, "family": family, "weight": weight}
+        channel = {
+            "kind": "heavy_set",
+            "mechanism": "made",
+            "epsilon": epsilon,
+            "family": family,
+            "weight": weight,
+        }
         found[title] = signed({
             "format": "hdr4me-survey", "version": 2, "name": "", "epsilon": epsilon, "n_sampled": 1,
             "dimensions": [{"name": "k", **dimension}], "channels": [channel],
@@ -220,7 +226,15 @@ def hostile() -> dict[str, dict[str, Any]]:
 
     two = {"type": "categorical", "categories": ["a", "b"], "default": "a"}
     # "10" + 2 would be 102 items, and the proof would count the sets of 10 categories instead of 100.
-    add("a size as text", chosen(100, 2), name="privset", size="10", most=2, chosen=2, weight=(1 << 32) - (1 << 20))
+    add(
+        "a size as text",
+        chosen(100, 2),
+        name="privset",
+        size="10",
+        most=2,
+        chosen=2,
+        weight=int(0.995 * 2**32),
+    )
     add("a number of items as text", chosen(6, 2), name="privset", size=6, most=2, chosen="2")
     add("a number of choices as text", chosen(6, "2"), name="privset", size=6, most=2, chosen=2)
     for huge in (10**6, 10**9, 1 << 31):
