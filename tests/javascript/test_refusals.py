@@ -301,8 +301,8 @@ NOT_PRIVACY = [
     "at least 1e-290",
     "must be a name",
 ]
-"""Refusals that concern the collector's estimates, or fields that JavaScript does not use: decoders, names of mechanisms,
-labels, curves and groups. A document that Python would write in another way (a default of null) is refused there too.
+"""Refusals that concern the collector's estimates, or fields that JavaScript does not use: decoders, mechanisms, labels,
+curves and groups. Python also refuses a document that it would write in another way (a default of null).
 """
 
 
