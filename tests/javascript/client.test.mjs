@@ -55,7 +55,7 @@ test("80 attempts on a budget of 10 give exactly 10", async () => {
   await clients[0].flush();
   assert.equal(new Set(seen.map(({ id }) => id)).size, 10);
   assert.equal((await clients[0].status()).left, 0);
-  await assert.rejects(clients[1].answer({ age: 1 }), { name: "BudgetExceeded", message: "the budget is spent" });
+  await assert.rejects(clients[1].answer({ age: 1 }), { name: "BudgetExceeded", message: "budget is spent" });
 });
 
 test("the charge is stored before the report is sent, and a full disk sends nothing", async () => {
@@ -104,7 +104,7 @@ test("answer() rejects if the collector refuses the report, and the refusal is s
   const store = memory();
   const client = await Client.open(ages, { store, round: 1, reports: 9 });
   for (const status of [409, 413])
-    await assert.rejects(client.answer({ age: 31 }), { name: "Refused", message: `collector answered ${status}` });
+    await assert.rejects(client.answer({ age: 31 }), { name: "Refused", message: `status ${status}` });
   const { refused, waiting, sent, left } = await client.status();
   assert.deepEqual(
     refused.map(({ id, status }) => [id, status]),

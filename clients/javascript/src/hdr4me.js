@@ -61,7 +61,7 @@ const within = (n, d, epsilon) => {
 
 const random = (n) => crypto.getRandomValues(new Uint8Array(n));
 const hex = (bytes) => Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, 0)).join("");
-const word = (source, bits) => big("0x" + hex(source(bits / 8)));
+const word = (source, bytes) => big("0x" + hex(source(bytes)));
 
 // A uniform number below n: the first word below the largest multiple of n, modulo n. A BigInt if n > 2^32.
 const below = (source, n) => {
@@ -70,7 +70,7 @@ const below = (source, n) => {
   for (; n > 1n << big(bits);) bits += 64 - (bits % 64);
   const all = 1n << big(bits);
   let found;
-  do found = word(source, bits);
+  do found = word(source, bits / 8);
   while (found >= all - (all % n));
   return n > ONE ? found % n : num(found % n);
 };
@@ -149,7 +149,7 @@ const cells = ({ epsilon, weights, stages }, loss) => {
   proven(epsilon, ...loss(columns(weights, ONE)));
   if (stages) proven(stages.epsilon, ...loss(columns(stages.first, FRACTION)));
   return (x, source, memoize) =>
-    stages && memoize ? pick(stages.first[x], word(source, 16)) : pick(weights[x], word(source, 32));
+    stages && memoize ? pick(stages.first[x], word(source, 2)) : pick(weights[x], word(source, 4));
 };
 
 const table = (channel) => {
@@ -269,7 +269,7 @@ const kSubset = ({ epsilon, family: { name, ...sizes }, weight }) => {
   const [takes, others, containing, choose] = families[name](sizes);
   // With invalid parameters one of the two numbers is not positive, and the proof fails.
   proven(epsilon, big(weight) * big(others), big(ONE - weight) * big(containing));
-  return { takes, drawOutput: (x, source) => choose(x, word(source, 32) < weight, source) };
+  return { takes, drawOutput: (x, source) => choose(x, word(source, 4) < weight, source) };
 };
 
 const channelKinds = { table, entries: unaryEncoding, heavy_set: kSubset };
@@ -297,12 +297,13 @@ const normalized = (text) =>
 const find = (labels, value, none) => {
   const named = isText(value) || value === !!value || isInteger(value, -(2 ** 53), 2 ** 53);
   const matches = (form) => range(labels.length).filter((k) => form(labels[k]) === form("" + value));
-  const [same] = matches((text) => text);
-  const [alike, ...others] = matches(normalized);
-  return (named ? (same ?? (others.length ? none : alike)) : none) ?? none;
+  const [alike = none, ...others] = matches(normalized);
+  const [same = others.length ? none : alike] = matches((text) => text);
+  return named ? same : none;
 };
 
-// The code of an unusable value is NaN or −1 if the survey declares no default.
+// The code of an unusable value is NaN or −1 if the survey declares no default. (As an input, −1 is the last one: for a
+// selection, nothing chosen.)
 const numeric = ({ low, high, optional, default: fallback = NaN }) => {
   const clamp = (x) => min(max(x, low), high);
   check([low, high, high - low].every(num.isFinite) && low < high && !(clamp(fallback) - fallback));
@@ -310,11 +311,11 @@ const numeric = ({ low, high, optional, default: fallback = NaN }) => {
     reads: optional ? "optional" : "number",
     toCode: (value, size) => {
       const number = asNumber(value);
-      const levels = size - !!optional;
+      size -= !!optional;
       const missing = number != number; // NaN
-      if (optional && missing) return levels;
+      if (optional && missing) return size;
       const inside = missing ? fallback : clamp(number);
-      const code = ((inside - low) / (high - low)) * ((levels - 1) * FRACTION);
+      const code = ((inside - low) / (high - low)) * ((size - 1) * FRACTION);
       return (code + 2 ** 52 - 2 ** 52) / FRACTION; // rounds to an integer, half to even
     },
   };
@@ -342,6 +343,7 @@ const selection = ({ categories, at_most: most }) => {
       const members = range(v + most)
         .filter((k) => k >= v || found.includes(k))
         .slice(0, most);
+      if (value == null || (members[0] >= v && parts.join(""))) return -1;
       return num(members.reduce((n, member, i) => n + comb(member, i + 1), 0n));
     },
   };
@@ -365,7 +367,7 @@ const fingerprint = async (document) => hex(await subtle.digest("SHA-256", utf8(
 const readSurvey = async (document) => {
   const { fingerprint: claimed, ...body } = JSON.parse(isText(document) ? document : json(document));
   const { format, version, epsilon, n_sampled: m, dimensions, channels, questions: list } = body;
-  check(format == "hdr4me-survey" && version === 2 && [body, ...dimensions].every(({ name }) => isText(name)));
+  check(format == "hdr4me-survey" && version === 2 && dimensions.every(({ name }) => isText(name)));
   check(claimed == (await fingerprint(body)));
   const asked = dimensions.map(({ type, ...rest }) => ({ name: rest.name, ...dimensionKinds[type](rest) }));
   check(epsilon <= FRACTION);
@@ -406,23 +408,24 @@ const drawQuestions = ({ questions, m }, source) => {
 const inputOf = ({ parts }, record, fraction) =>
   parts.reduce((x, part, i) => {
     const code = codeOf(part, record);
-    return x * part.size + floor(code) + (fraction(i, part.reads) < (code % 1) * FRACTION);
+    const { size } = part;
+    return x * size + ((floor(code) + size) % size) + (fraction(i, part.reads) < (code % 1) * FRACTION);
   }, 0);
 
 const codeOf = ({ name, size, toCode }, record) => {
-  let code = toCode(null, size);
   try {
-    code = toCode(record[name], size);
-  } catch {} // an object may throw any exception
-  return code;
+    return toCode(record[name], size);
+  } catch {
+    return toCode(null, size); // an object may throw any exception
+  }
 };
 
 // Refuses a record with unknown names, or with unusable values for which the survey declares no default, before
 // anything is drawn. The error has names and no values.
 const checkRecord = ({ questions }, record) => {
   const parts = questions.flatMap((question) => question.parts);
-  const unknown = Object.keys(record).filter((key) => parts.every(({ name }) => name != key));
-  const wrong = unknown.concat(parts.filter((part) => !(codeOf(part, record) >= 0)).map(({ name }) => name));
+  const codes = Object.fromEntries(parts.map((part) => [part.name, codeOf(part, record)]));
+  const wrong = Object.keys({ ...codes, ...record }).filter((name) => !(codes[name] >= 0));
   if (wrong.length) stop("InvalidInput", "unknown or unusable: " + wrong);
 };
 
@@ -430,7 +433,7 @@ const checkRecord = ({ questions }, record) => {
 const fresh = (survey, record, source) =>
   drawQuestions(survey, source).map((q) => {
     const question = survey.questions[q];
-    const x = inputOf(question, record, (_, reads) => (reads == "category" ? 0 : word(source, 16)));
+    const x = inputOf(question, record, (_, reads) => (reads == "category" ? 0 : word(source, 2)));
     return [q, ...question.drawOutput(x, source)];
   });
 
@@ -445,7 +448,7 @@ const memoized = async (survey, record, key, known, affordable, fresh) => {
     const count = parts.reduce((n, { size }) => n * size, 1);
     check(count <= FRACTION);
     const rows = range(count);
-    const fractions = await Promise.all(parts.map(({ j }) => secret(1, j, 0, (source) => word(source, 16))));
+    const fractions = await Promise.all(parts.map(({ j }) => secret(1, j, 0, (source) => word(source, 2))));
     const own = await Promise.all(rows.map((x) => secret(3, q, x, (source) => hex(source(16)))));
     let row = inputOf(question, record, (i) => fractions[i]);
     const paid = known.map((mark) => own.indexOf(mark)).filter((x) => x >= 0); // in order of payment
@@ -453,7 +456,7 @@ const memoized = async (survey, record, key, known, affordable, fresh) => {
     if (paid.length && marks.length >= affordable) row = paid.at(-1);
     else if (!paid.includes(row)) marks.push(own[row]);
     const output = await secret(2, q, row, (source) => drawOutput(row, source, 1));
-    answers.push([q, ...output.map((k) => (stages ? pick(stages.second[k], word(fresh, 16)) : k))]);
+    answers.push([q, ...output.map((k) => (stages ? pick(stages.second[k], word(fresh, 2)) : k))]);
   }
   return [answers, marks];
 };
@@ -569,7 +572,7 @@ class Client {
       if (state.out) stop("OptedOut", "opted out");
       const [report, own, marks = []] = await this.#draw(state, record);
       const answers = this.memoized ? marks.length : m;
-      if (answers && answers > this.#left(state)) stop("BudgetExceeded", "the budget is spent");
+      if (answers && answers > this.#left(state)) stop("BudgetExceeded", "budget is spent");
       if (answers) state.spent.push({ day: today(), series, epsilon, share, answers });
       own.rows.push(...marks);
       own.pad = random((m - answers) * 34 + !answers * 124);
@@ -578,7 +581,7 @@ class Client {
       state.queue.push(item);
     });
     const refusal = (await this.flush()).refused.find(({ id }) => id == item.id);
-    if (refusal) stop("Refused", `collector answered ${refusal.status}`);
+    if (refusal) stop("Refused", `status ${refusal.status}`);
     return item;
   }
 

@@ -165,7 +165,7 @@ function show(client, given) {
     } catch (error) {
       say(
         error.name == "Refused"
-          ? `Not delivered: the ${error.message}. The report is dropped, and its budget stays spent.`
+          ? `The collector refused the report (${error.message}). It is deleted, and its budget stays spent.`
           : `Not sent: ${error.message}.`,
       );
     }
