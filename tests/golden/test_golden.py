@@ -65,7 +65,7 @@ def test_a_ledger_keeps_its_bytes_and_its_order_of_payment(tmp_path: Path) -> No
     """Three rows of four are paid for; whatever the value, the row paid for last answers."""
     for suffix in ("", ".counter", ".secret"):
         shutil.copy(FOLDER / f"ledger.json{suffix}", tmp_path)
-    survey = Survey(Schema([Categorical("mood", list("abcd"))]), epsilon=2.0, categorical="grr")
+    survey = Survey(Schema([Categorical("mood", list("abcd"), default="a")]), epsilon=2.0, categorical="grr")
     ledger = Ledger(tmp_path / "ledger.json", reports_per_survey=3)
     before = ledger.path.read_bytes()
     assert ledger.book().text().encode() == before
