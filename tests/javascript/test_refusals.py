@@ -300,7 +300,7 @@ NOT_PRIVACY = [
     "fields",
     "at least 1e-290",
     "must be a name",
-    "a string that has a UTF-8 form",
+    "with a UTF-8 form",
 ]
 """Refusals that concern the collector's estimates, or fields that JavaScript does not use: decoders, mechanisms, labels,
 curves and groups. Python also refuses a document that it would write in another way (a default of null).
