@@ -42,6 +42,17 @@ SMALL_SAMPLE_NOTE = "small sample: conservative interval"
 _NEEDED = 0.95  # the normal law needs this many effective answers times z⁵ (benchmarks/small_samples.py)
 
 
+def effective_answers(r: ArrayLike, errors: ArrayLike, size: float) -> Floats:
+    """The effective number of answers of means of r reports with these standard errors; `size` as by `skew_size`."""
+    return np.asarray((np.asarray(r) * np.nan_to_num(errors) / size) ** 2)
+
+
+def is_small(effective: ArrayLike, level: float) -> NDArray[np.bool_]:
+    """Whether an effective number of answers is too small for the normal law at this level."""
+    z = -float(ndtri((1 - level) / 2))
+    return np.asarray(~(np.asarray(effective) >= _NEEDED * z**5))
+
+
 @dataclass(frozen=True, eq=False)
 class SmallSampleLaw:
     """A small-sample law of several rows: their effective numbers of answers, and (level, rows) → interval ends."""
@@ -51,8 +62,7 @@ class SmallSampleLaw:
 
     def rows(self, level: float) -> NDArray[np.bool_]:
         """Which rows have too small a sample for the normal law at this level."""
-        z = -float(ndtri((1 - level) / 2))
-        return np.asarray(~(self.effective >= _NEEDED * z**5))
+        return is_small(self.effective, level)
 
     def taken(self, chosen: Rows) -> SmallSampleLaw:
         """The small-sample law of some of the rows."""
@@ -103,7 +113,7 @@ def mean_law(
             low[mine], high[mine] = mean - above, mean + below
         return low, high
 
-    return SmallSampleLaw(_effective(r, errors, skew_size(rows, decode)), ends)
+    return SmallSampleLaw(effective_answers(r, errors, skew_size(rows, decode)), ends)
 
 
 def ratio_law(rows: Floats, first: Floats, second: Floats, counts: Floats, error: float) -> SmallSampleLaw:
@@ -118,7 +128,7 @@ def ratio_law(rows: Floats, first: Floats, second: Floats, counts: Floats, error
         return np.full(chosen.size, low), np.full(chosen.size, high)
 
     return SmallSampleLaw(
-        _effective(np.array([r]), np.array([error * share]), skew_size(rows, residual)), ends
+        effective_answers(np.array([r]), np.array([error * share]), skew_size(rows, residual)), ends
     )
 
 
@@ -139,8 +149,4 @@ def frequency_law(found: Functional, counts: Rows, errors: Floats, n_reports: in
             low[mine], high[mine] = category_interval(named, int(answers), p, q, level, everybody=everybody)
         return low, high
 
-    return SmallSampleLaw(_effective(r, errors, equal - other), ends)
-
-
-def _effective(r: Floats, errors: Floats, size: float) -> Floats:
-    return np.asarray((r * np.nan_to_num(errors) / size) ** 2)
+    return SmallSampleLaw(effective_answers(r, errors, equal - other), ends)
