@@ -140,7 +140,7 @@ def wide(mixed: Survey) -> Survey:
     schema = Schema(
         [
             Numeric("age", 0, 120),
-            Categorical("color", range(10)),
+            Categorical("colour", range(10)),
             Categorical("town", range(1000)),
             Categorical("pet", ["none", "cat", "dog"]),
         ]
