@@ -28,8 +28,8 @@ Wanted = tuple[
 ]  # labels, and what makes the part
 # Conservative intervals hold for every distribution, approximate ones for distributions without atoms.
 KINDS = ("conservative", "approximate")
-SPIKES = "the distribution seems to have atoms: use the conservative interval, because the approximate one assumes none"
-EDGE = "near an end of the range: use the conservative interval, because the approximate one may have low coverage"
+SPIKES = "the distribution seems to have atoms, which the approximate interval assumes absent"
+EDGE = "near an end of the range, where the approximate interval may have low coverage"
 # Intervals of quantiles end on this grid, rounded outwards; a coarse grid is searched first.
 _GRID, _COARSE, _AT_ONCE = np.linspace(-1.0, 1.0, 257), 8, 8
 # A quantile has a note if it is nearer to an end than this share of the range, or if fewer values lie beyond it.

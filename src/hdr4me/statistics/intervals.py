@@ -39,6 +39,9 @@ Rows = NDArray[np.int64]
 Intervals = Callable[[float, str], tuple[Floats, Floats]]  # (level, kind) → both ends of every row
 SMALL_SAMPLE, NORMAL = "small sample", "normal"
 SMALL_SAMPLE_NOTE = "small sample: conservative interval"
+NO_LAW_NOTE = "small sample: the interval is a normal approximation"
+APPROXIMATE_NOTE = "approximate: assumes a smooth distribution"
+NO_LAW_BELOW = 500  # answers below which a row without a small-sample law has NO_LAW_NOTE
 _NEEDED = 0.95  # the normal law needs this many effective answers times z⁵ (benchmarks/small_samples.py)
 
 
