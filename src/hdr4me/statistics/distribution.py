@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -57,9 +58,13 @@ class Spread(Statistic):
         self.check_options(options)
         rows = {j: rows_of(counted.survey.schema.dimensions[j]) for j in dimensions}
         found = shapes(counted, dimensions, progress)
-        return [
+        parts = [
             part(j, labels, found[j]) if j in found else _unknown(counted, j, labels, self.name == "quantile")
             for j, (labels, part) in rows.items()
+        ]
+        return [
+            part if has_values(counted, part.dimension) else replace(part, not_significant=True)
+            for part in parts
         ]
 
 
@@ -229,6 +234,15 @@ def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, fl
     return float(_GRID[low]), float(_GRID[high])
 
 
+def has_values(counted: Counted, j: int) -> bool:
+    """Whether the share of users with a value is significantly above 0; true for numbers that are not optional."""
+    marginal, counts = marginal_of(counted, j), counts_of(counted, j).astype(np.float64)
+    if not marginal.optional or counts.sum() < 2:
+        return True
+    present, r = marginal.decoders["present"], float(counts.sum())
+    return bool(counts @ present / r > SIGNIFICANT * np.sqrt(sample_variance(counts, present) / r))
+
+
 def _variance(counted: Counted, j: int, *, root: bool) -> Part:
     """The variance or its root.
 
@@ -245,7 +259,7 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
     assert square is not None
     present = marginal.decoders.get("present", np.ones(value.size))
     share = float(counts @ present) / r
-    if marginal.optional and not share > SIGNIFICANT * np.sqrt(sample_variance(counts, present) / r):
+    if not has_values(counted, j):
         return Part(j, (None,), np.array([np.nan]), np.array([np.nan]), int(r), not_significant=True)
     mean, second = (float(counts @ decode) / r / share for decode in (value, square))
     # To first order V̂ is the mean of `influence` over the reports, divided by the share of users with a value.

@@ -13,7 +13,16 @@ from hdr4me.errors import InvalidInput
 from hdr4me.framework.small_samples import ratio_interval, weighted_interval
 from hdr4me.statistics.calibrate import functional, sample_variance, value_moments
 from hdr4me.statistics.distribution import VARIANCE
-from hdr4me.statistics.intervals import Floats, Rows, SmallSampleLaw, effective_answers, joined
+from hdr4me.statistics.intervals import (
+    NO_LAW_BELOW,
+    NO_LAW_NOTE,
+    Floats,
+    Rows,
+    SmallSampleLaw,
+    effective_answers,
+    joined,
+    quantile,
+)
 from hdr4me.statistics.shapes import has_law
 from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension, Product, Survey
@@ -85,11 +94,17 @@ class Correlation(Covariance):
             nothing = np.array([np.nan])
             return [Part(*where, nothing, nothing, covariance.n_answers, not_significant=True)]
         root = float(np.sqrt(v.prod()))
-        value = covariance.value / root
+        value = np.clip(covariance.value / root, -1.0, 1.0)
         # To first order the errors of the variances add to that of the covariance: they share almost no reports.
         error = np.sqrt((covariance.error / root) ** 2 + value**2 / 4 * float(((e / v) ** 2).sum()))
-        notes = (DOUBTFUL if (v < _CLEARLY * e).any() else "",)
-        return [Part(*where, value, error, covariance.n_answers, notes=notes)]
+        n = int(covariance.n_answers)
+        notes = DOUBTFUL if (v < _CLEARLY * e).any() else "", NO_LAW_NOTE if n < NO_LAW_BELOW else ""
+
+        def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
+            reach = quantile(level, n) * error
+            return np.maximum(value - reach, -1.0), np.minimum(value + reach, 1.0)
+
+        return [Part(*where, value, error, n, notes=("; ".join(filter(None, notes)),), intervals=intervals)]
 
 
 class By(OfTwo):
