@@ -20,6 +20,7 @@ from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.layout import Layout
 
 Progress = Callable[[int, int], None]
+STALE = "memoized responses: may be stale where a device's row budget is spent"
 
 
 class Counted(Protocol):
@@ -214,6 +215,8 @@ def _supports(statistic: Statistic, counted: Counted, j: int) -> bool:
 def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress | None = None) -> Answer:
     survey = counted.survey
     parts = [part for _, part in pairs]
+    # A second stage shows that responses are memoized; a tally does not show which round it is of.
+    stale = STALE if survey.memoized_epsilon > survey.epsilon else ""
 
     def each(name: str, dtype: Any) -> NDArray[Any]:
         """The values of an attribute for each row; a single value is repeated."""
@@ -241,7 +244,11 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress 
         not_significant=each("not_significant", np.bool_),
         intervals=_intervals(parts, scale, middle, progress),
         small_sample=joined([(len(part.categories), part.small_sample) for part in parts], scale, middle),
-        notes=tuple(note for part in parts for note in part.notes or ("",) * len(part.categories)),
+        notes=tuple(
+            "; ".join(filter(None, (note, stale)))
+            for part in parts
+            for note in part.notes or ("",) * len(part.categories)
+        ),
     )
 
 
