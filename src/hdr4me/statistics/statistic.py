@@ -20,6 +20,7 @@ from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.layout import Layout
 
 Progress = Callable[[int, int], None]
+STALE = "memoized responses: may be stale where a device's row budget is spent"
 
 
 class Counted(Protocol):
@@ -215,6 +216,8 @@ def answer_of(counted: Counted, pairs: list[tuple[str, Part]], progress: Progres
     """The answer with the rows of these parts, each with the name of its statistic."""
     survey = counted.survey
     parts = [part for _, part in pairs]
+    # A second stage shows that responses are memoized; a tally does not show which round it is of.
+    stale = STALE if survey.memoized_epsilon > survey.epsilon else ""
 
     def each(name: str, dtype: Any) -> NDArray[Any]:
         """The values of an attribute for each row; a single value is repeated."""
@@ -242,7 +245,11 @@ def answer_of(counted: Counted, pairs: list[tuple[str, Part]], progress: Progres
         not_significant=each("not_significant", np.bool_),
         intervals=_intervals(parts, scale, middle, progress),
         small_sample=joined([(len(part.categories), part.small_sample) for part in parts], scale, middle),
-        notes=tuple(note for part in parts for note in part.notes or ("",) * len(part.categories)),
+        notes=tuple(
+            "; ".join(filter(None, (note, stale)))
+            for part in parts
+            for note in part.notes or ("",) * len(part.categories)
+        ),
     )
 
 
