@@ -48,12 +48,6 @@ class PredictedRow(NamedTuple):
         return f"{words} {self.dimension}"
 
 
-def own_unit(dimension: Any) -> float:
-    """A dimension's own units per unit of the scale [−1, 1]: half the range, a vector's norm, 1 for a frequency."""
-    low, high = dimension.bounds
-    return 1.0 if dimension.categories else (high - low) / 2
-
-
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """The errors of the rows of an answer, each N(bias, variance); rows with the same distribution form one class.
@@ -235,6 +229,15 @@ class Prediction:
         return np.repeat(self.biases, self.counts), np.repeat(σ, self.counts), ξ, ones
 
 
+def reports_needed(
+    errors: ArrayLike, tolerances: ArrayLike, reports: int, probability: float, *, jointly: bool
+) -> int:
+    """The number of reports with which rows keep their tolerances, from their standard errors at `reports`."""
+    ratios = np.asarray(errors, np.float64) / np.asarray(tolerances, np.float64)
+    law = Prediction(np.zeros_like(ratios), ratios**2, np.ones(ratios.shape, np.int64))
+    return math.ceil(reports * law.tolerance(probability, jointly=jointly) ** 2)
+
+
 def one_report(moments: Moments, shares: Floats, *, share: bool = False) -> tuple[float, float]:
     """E Var(c·y | x) and Var E(c·y | x) of one report's contribution to a row, for values with these shares."""
     mean = shares @ moments.mean
@@ -275,7 +278,7 @@ def survey_prediction(
     rows: list[PredictedRow] = []
     for j, dimension in enumerate(survey.schema.dimensions):
         names = dimension.categories or [""] * len(found[j])
-        unit = 1.0 if share else own_unit(dimension)
+        unit = 1.0 if share else dimension.half_range
         statistic = "share" if share else "mean"
         rows += [
             PredictedRow(dimension.name, name or statistic, len(rows) + i, unit)
