@@ -156,7 +156,7 @@ def test_the_demonstration_ends_with_its_table(run, tmp_path: Path) -> None:
 def test_a_folder_of_reports_is_tallied(run, plain, collected, tmp_path: Path) -> None:
     folder = tmp_path / "reports"
     folder.mkdir()
-    assert "is a folder without files" in plain("tally", collected.survey, folder, "-o", tmp_path / "t")
+    assert "contains no files" in plain("tally", collected.survey, folder, "-o", tmp_path / "t")
     for name in ("a.parquet", "b.arrow"):
         run("perturb", collected.survey, collected.records, "-o", folder / name)
     assert run("tally", collected.survey, folder, "-o", tmp_path / "t", "--json").json["reports"] == 40_000

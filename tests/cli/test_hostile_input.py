@@ -78,7 +78,7 @@ def test_names_that_are_not_utf8(collected: Any, tmp_path: Path) -> None:
     done = subprocess.run([os.fsencode(part) for part in command], capture_output=True, check=False)
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 1
-    assert b"not UTF-8" in done.stderr
+    assert b"UTF-8 file name" in done.stderr
     assert not (tmp_path / "t").exists()
 
 

@@ -75,7 +75,7 @@ def test_file_formats_on_the_command_line(
     out = ("-o", tmp_path / "r.parquet", "--json")
     assert run("perturb", survey, tmp_path / "a.csv.gz", *out).json["reports"] == 10
     message = plain("perturb", survey, tmp_path / "b.csv", *out)
-    assert "b.csv, row 11: not text in UTF-8" in message
+    assert "b.csv, row 11: not valid UTF-8 text" in message
     assert "--encoding" in message
     both = run("perturb", survey, tmp_path / "a.csv.gz", tmp_path / "b.csv", "--encoding", "latin-1", *out)
     assert both.json["reports"] == 21
@@ -153,7 +153,7 @@ def test_patterns_defaults_and_spaces(run, plain, people: Path, tmp_path: Path) 
     )
     assert "must be a number" in plain("survey", people, "--range", "p1=0:1", "--default", "p1=x")
     assert "--default needs a file of records" in plain("survey", out, "--default", "p1=0")
-    assert "holds truth values" in plain("survey", people, "--categories", "late=no,yes")
+    assert "holds Booleans" in plain("survey", people, "--categories", "late=no,yes")
 
 
 def test_defaults_of_missing_values_are_printed(run, people: Path, tmp_path: Path) -> None:

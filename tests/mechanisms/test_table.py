@@ -61,7 +61,7 @@ def test_arrays_are_frozen_copies():
         ({"levels": [-1.0, 0.0, 1.0]}, "levels"),
         ({"decode": [-2.0, np.inf]}, "finite"),
         ({"levels": [-1.0, 0.5]}, "equally spaced"),
-        ({"decode": [-2.0, 2.1]}, "not unbiased"),
+        ({"decode": [-2.0, 2.1]}, "is biased"),
         ({"weights": [[ONE, 0], [HALF, HALF]], "decode": [-1.0, 3.0]}, "column 1"),
     ],
 )

@@ -116,7 +116,6 @@ def plan(
     best = found.best
     if refusal is not None and not json:
         print_note(str(refusal))
-    print_notes([f"note: {note}" for note in found.notes], verbose)
     survey = None
     if loaded is not None and refusal is None and (output or html or png or json):
         with working("designing the survey"):
@@ -156,6 +155,7 @@ def plan(
             print_table(*table)
         for line in lines:
             typer.echo(line)
+        print_notes([f"note: {note}" for note in found.notes], verbose, most=1)
         if rounds == 2 and all(row["values"] == "uniform" for row in more["rounds"]):
             print_note("A second round gains nothing if values fill their range: give --prior values.csv.")
     if refusal is not None:
@@ -321,8 +321,8 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
 def _options(found: Plan, options: Sequence[Way], verbose: bool) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows of the options of a plan; without `verbose`, the columns that matter most."""
     within, percent = f"within ±{found.best.tolerance:.3g}", f"{100 * found.best.probability:g} %"
-    heads: tuple[str, ...] = ("questions per person", "MSE", f"P(one {within})", f"P(all {within})")
-    heads += (f"{percent} error of one", f"{percent} error of all", "… for any values")
+    heads = ["questions per person", "MSE", f"P(one {within})", f"P(all {within})"]
+    heads += [f"{percent} error of one", f"{percent} error of all", "… for any values"]
     used = [(head, name) for head, name in zip(heads, _SHOWN, strict=True) if verbose or name not in _DETAILS]
     rows = [
         [

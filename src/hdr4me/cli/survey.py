@@ -49,6 +49,9 @@ def survey(
     block_question: Annotated[
         Texts, Option(metavar="<a,b,x*>", help="Ask the signs of several numbers as one question (repeat).")
     ] = None,
+    tables: Annotated[
+        Texts, Option(metavar="<pairs|a,b>", help="Ask for tables: pairs, triples, or attributes (repeat).")
+    ] = None,
     name: Annotated[str, Option(help="The name of the survey.")] = "",
     ranges: Annotated[
         Texts, Option("--range", metavar="<column=low:high>", help="The range of a number (repeat).")
@@ -89,12 +92,15 @@ def survey(
     if _is_records(source):
         schema, declared = _from_records(source, given, encoding, delimiter)
     elif _is_survey(source):
-        for key, value in context.params.items():
-            origin = context.get_parameter_source(key)
-            if key not in ("source", "json", "verbose") and origin is not None and origin.name != "DEFAULT":
-                option = next(x.opts[0] for x in context.command.params if x.name == key)
+        for parameter in context.command.params:
+            key, given_by = str(parameter.name), context.get_parameter_source(str(parameter.name))
+            if (
+                key not in ("source", "json", "verbose")
+                and given_by is not None
+                and given_by.name != "DEFAULT"
+            ):
                 raise InvalidInput(
-                    f"{option} {value} does not apply: {source} is a survey, and is only shown"
+                    f"{parameter.opts[0]} {context.params[key]} does not apply: {source} is a survey, and is only shown"
                 )
         _show(Survey.load(source), json, verbose)
         return
@@ -111,6 +117,12 @@ def survey(
     if products:
         both = [opt.pair_of("--product", text) for text in products]
         schema = Schema([*schema, *(Product(f"{a} × {b}", (a, b)) for a, b in both)])
+    if tables:
+        from hdr4me.contingency.schema import table_schema
+
+        with opt.named_options():
+            listed = [opt.names_of(text, schema.names) for text in tables if text not in ("pairs", "triples")]
+            schema = table_schema(schema, listed if listed else tables[0])
     notes = _missing(schema, declared)
     if schema_only:
         print_notes(notes, verbose)
