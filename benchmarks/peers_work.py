@@ -126,12 +126,9 @@ def _pure(protocol: str, epsilon: float, k: int) -> tuple[Any, Any]:
         server = module.HEServer(epsilon, k, use_the=protocol == "THE", **at)
     elif protocol == "HM":
         module = import_module(f"{where}.hadamard_mechanism")
-        client = module.HadamardMechClient(epsilon, k, 1, use_optimal_t=True, **at)
-        server = module.HadamardMechServer(epsilon, k, 1, use_optimal_t=True, **at)
-    elif protocol in ("CMS", "HCMS"):
-        module = import_module(f"{where}.apple_cms")
-        server = module.CMSServer(epsilon, 128, 1024, is_hadamard=protocol == "HCMS", **at)
-        client = module.CMSClient(epsilon, server.get_hash_funcs(), 1024, is_hadamard=protocol == "HCMS")
+        size = 1 << (k - 1).bit_length()  # its transform needs a power of two
+        client = module.HadamardMechClient(epsilon, size, 1, use_optimal_t=True, **at)
+        server = module.HadamardMechServer(epsilon, size, 1, use_optimal_t=True, **at)
     elif protocol == "HR":
         module = import_module(f"{where}.hadamard_response")
         server = module.HadamardResponseServer(epsilon, k, **at)

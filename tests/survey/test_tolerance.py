@@ -1,4 +1,4 @@
-"""One tolerance from the plan through the survey document to the reports that are still needed."""
+"""One tolerance from the plan through the survey document to the dashboard."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import hdr4me as hd
+from hdr4me.collector.app import _plan
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.framework.prediction import reports_needed
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.survey import Tolerance
 
@@ -47,13 +47,15 @@ def test_the_reports_that_are_needed_are_those_of_the_plan(jointly: bool) -> Non
     columns = {name: rng.uniform(0, 10, 40_000) for name in "abcd"} | {
         "e": rng.choice(["x", "y", "z"], 40_000)
     }
-    answer = simulate_tally(pa.table(columns), survey, seed=1).estimate()
-    assert survey.tolerance is not None
-    scaled = survey.tolerance.scaled(SCHEMA)
-    tolerances = [scaled[name] for name in answer.dimensions]
-    asked = survey.tolerance.probability, survey.tolerance.jointly
-    needed = reports_needed(answer.scaled_error, tolerances, 40_000, asked[0], jointly=asked[1])
-    assert needed == pytest.approx(plan.best.users, rel=0.08)
+    tally = simulate_tally(pa.table(columns), survey, seed=1)
+    found = _plan(tally, survey, None)
+    assert found["tolerance"] == 0.05
+    assert found["half_width"] < 0.05  # 40,000 reports are more than are needed
+    assert found["reports_needed"] == pytest.approx(plan.best.users, rel=0.08)
+    plain = hd.Survey.from_questions(SCHEMA, epsilon=2.0, sampled=survey.sampled, questions=survey.questions)
+    if jointly:  # the same tolerance by `hdr4me serve --tolerance 0.05`
+        assert _plan(tally, plain, 0.05) == found
+    assert _plan(None, survey, None) == {"tolerance": 0.05, "half_width": None, "reports_needed": None}
 
 
 @pytest.mark.parametrize(

@@ -229,15 +229,6 @@ class Prediction:
         return np.repeat(self.biases, self.counts), np.repeat(σ, self.counts), ξ, ones
 
 
-def reports_needed(
-    errors: ArrayLike, tolerances: ArrayLike, reports: int, probability: float, *, jointly: bool
-) -> int:
-    """The number of reports with which rows keep their tolerances, from their standard errors at `reports`."""
-    ratios = np.asarray(errors, np.float64) / np.asarray(tolerances, np.float64)
-    law = Prediction(np.zeros_like(ratios), ratios**2, np.ones(ratios.shape, np.int64))
-    return math.ceil(reports * law.tolerance(probability, jointly=jointly) ** 2)
-
-
 def one_report(moments: Moments, shares: Floats, *, share: bool = False) -> tuple[float, float]:
     """E Var(c·y | x) and Var E(c·y | x) of one report's contribution to a row, for values with these shares."""
     mean = shares @ moments.mean
