@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +48,12 @@ def predicted(survey: hd.Survey, values: list[int], k: int) -> float:
     return survey_prediction(survey, [from_frequencies(truth)], len(values)).mse * k
 
 
-def measured(ask: Callable[[int], dict[str, Any]], values: list[int], k: int) -> np.ndarray[Any, Any]:
+def measured(ask: Callable[..., dict[str, Any]], values: list[int], k: int) -> np.ndarray[Any, Any]:
     """Σ (f̂ − f)² of each collection; empty if the peer cannot."""
     truth = np.bincount(values, minlength=k) / len(values)
     found = []
     for seed in range(max(4, 2000 // k)):
-        answer = ask(seed)
+        answer = ask(seed=seed)
         if "error" in answer:
             print(answer["error"], file=sys.stderr)
             return np.zeros(0)
@@ -84,9 +85,7 @@ def lines(peers: Peers) -> Iterator[str]:
                     "k": k,
                     "values": values,
                 }
-                errors = measured(
-                    lambda seed, asked=asked: peers.ask("frequencies", seed=seed, **asked), values, k
-                )
+                errors = measured(partial(peers.ask, "frequencies", **asked), values, k)
                 cells.append(cell(errors, predicted(hd.Survey(schemas[k], epsilon=epsilon), values, k)))
             yield f"| {library} | {protocol} | {' | '.join(cells)} |"
     yield ""
@@ -99,9 +98,7 @@ def lines(peers: Peers) -> Iterator[str]:
         for k in (10, 100):
             values = zipf(k, USERS, 1)
             asked = {"protocol": protocol, "permanent": PERMANENT, "first": FIRST, "k": k, "values": values}
-            errors = measured(
-                lambda seed, asked=asked: peers.ask("longitudinal", seed=seed, **asked), values, k
-            )
+            errors = measured(partial(peers.ask, "longitudinal", **asked), values, k)
             survey = hd.Survey(schemas[k], epsilon=FIRST, memoized_epsilon=PERMANENT)
             cells.append(cell(errors, predicted(survey, values, k)))
         yield f"| {protocol} | {' | '.join(cells)} |"

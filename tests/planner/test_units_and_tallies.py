@@ -31,10 +31,10 @@ def test_a_tolerance_may_name_the_unit_that_the_schema_gives() -> None:
     assert named.asked_own == plain.asked_own == {"delay": 5.0}
     assert "delay ±5 min is kept" in named.summary
     assert "means" not in named.summary  # nothing is asked of the distance, and nothing is promised of it
-    assert " min will be kept with 95 % probability. " in named.summary
+    assert " min is kept with 95 % probability. " in named.summary
     assert any("the tolerances for any values are delay ±" in note for note in named.notes)
     both = plan(tolerance={"delay": 5.0, "distance": 100.0}, **SETTING)  # type: ignore[arg-type]
-    assert "will be kept with 95 % probability each; all of these at once: delay ±" in both.summary
+    assert " is kept with 95 % probability; all of these at once: delay ±" in both.summary
 
 
 @pytest.mark.parametrize(
