@@ -162,6 +162,7 @@ def _designed(following: Survey, survey: Survey, found: dict[int, Shape]) -> Sur
         sampled=following.sampled,
         questions=questions,
         name=following.name,
+        tolerance=following.tolerance,
     )
 
 
