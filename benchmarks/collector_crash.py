@@ -1,6 +1,6 @@
 """Kill −9, again and again: is a report that the store acknowledged ever lost, or counted twice?
 
-Writers are forked, store batches of reports without pause, and tell the ids that the store acknowledged through a pipe.
+Writers are forked, store batches of reports without pause, and write the acknowledged ids to a pipe.
 After a random time they are killed. New writers send again what was not acknowledged, and some of what was. In the end
 every acknowledged id must be stored, none twice, and the tally must be that of the stored reports.
 
@@ -66,7 +66,7 @@ def payload_of(id: bytes) -> bytes:
 
 
 def write_for_ever(where: str, pipe: int, again: list[bytes], seed: int) -> None:
-    """Store batches and tell which ids were acknowledged, until somebody kills this process."""
+    """Store batches and write the acknowledged ids to the pipe, until this process is killed."""
     rng = random.Random(seed)
     store = open_store(where)
     while True:
@@ -79,7 +79,7 @@ def write_for_ever(where: str, pipe: int, again: list[bytes], seed: int) -> None
 
 
 class Writers:
-    """Some forked writers, and what they told."""
+    """Some forked writers, and the ids that they wrote."""
 
     def __init__(self, where: str, n: int, again: list[bytes], rng: random.Random) -> None:
         self.pids, self.pipes = [], {}
@@ -101,7 +101,7 @@ class Writers:
             self.pipes[reader] = bytearray()
 
     def listen(self, seconds: float) -> None:
-        """Read what they tell for a time; the time begins when each has had an acknowledgment."""
+        """Read the pipes for a time; the time begins when each has had an acknowledgment."""
         end = time.monotonic() + 60
         heard = False
         while self._open and (left := end - time.monotonic()) > 0:
@@ -133,7 +133,7 @@ class Writers:
                 os.close(pipe)
                 self.pipes[-pipe - 1] = self.pipes.pop(pipe)
 
-    def told(self) -> tuple[set[bytes], set[bytes]]:
+    def ids(self) -> tuple[set[bytes], set[bytes]]:
         """The ids that were sent, and those that were acknowledged; half an id at the end is none."""
         found: dict[int, set[bytes]] = {ord("s"): set(), ord("a"): set()}
         for data in self.pipes.values():
@@ -184,7 +184,7 @@ def campaign(
         if kill_database is not None:
             kill_database()
         some.kill()
-        new_sent, new_acknowledged = some.told()
+        new_sent, new_acknowledged = some.ids()
         sent |= new_sent
         acknowledged |= new_acknowledged
     seconds = time.monotonic() - start

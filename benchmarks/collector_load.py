@@ -5,6 +5,10 @@
 
 Both servers run on this machine, one after the other in alternation, with the same generator of load: a process with
 64 connections that each send the next request when the answer is there. Every answer is checked.
+
+    python benchmarks/collector_load.py --only versions --against OTHER --output benchmarks/results/http_ingest.json
+
+compares the processor time for each single upload with that of another checkout, for SQLite and PostgreSQL.
 """
 
 from __future__ import annotations
@@ -73,9 +77,12 @@ def wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 60.0)
 
 
 @contextmanager
-def running(command: Sequence[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A server in a process of its own, ended by SIGTERM."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def running(
+    command: Sequence[str], port: int, root: Path = Path(__file__).parents[1]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A server of a checkout in a process of its own, ended by SIGTERM."""
+    environment = {**os.environ, "PYTHONPATH": str(root / "src")}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for(port, process)
         yield process
@@ -88,8 +95,9 @@ def running(command: Sequence[str], port: int) -> Iterator[subprocess.Popen[byte
 
 
 def ours(survey: Path, database: str, port: int) -> list[str]:
-    """The command that starts the collector."""
-    return [sys.executable, "-m", "hdr4me", "serve", str(survey), "--database", database, "--port", str(port)]
+    """The command that starts the collector; anyone may send reports."""
+    command = [sys.executable, "-m", "hdr4me", "serve", str(survey), "--database", database]
+    return [*command, "--port", str(port), "--open-uploads"]
 
 
 # -- load ------------------------------------------------------------------------------------------------------
@@ -343,6 +351,39 @@ def compare(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespac
     }
 
 
+def versions(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespace) -> dict[str, Any]:
+    """Processor time for each single upload beside that of another checkout, in turns, on both databases."""
+    sys.path.append(str(Path(__file__).parents[1] / "tests" / "plugins"))
+    import postgres_server
+
+    checkouts = {"ours": Path(__file__).parents[1], "other": given.against}
+    found: dict[str, Any] = {}
+    server = postgres_server.make(folder / "pg")
+    try:
+        for database in ("sqlite", "postgresql"):
+            times: dict[str, list[float]] = {which: [] for which in checkouts}
+            for turn in range(given.turns):
+                for which, root in checkouts.items():
+                    port, path = free_port(), str(folder / f"{which}-{turn}.db")
+                    if database == "postgresql":
+                        server.psql("drop schema if exists hdr4me cascade")
+                        path = server.get_uri()
+                    command = ours(folder / "survey.json", path, port)
+                    if not (root / "src/hdr4me/collector/stores/protocol.py").exists():
+                        command.remove("--open-uploads")  # an older version accepts uploads without a token
+                    with running(command, port, root) as process:
+                        load(port, singles(survey, rows), 64, 2.0)
+                        result = measured(process.pid, port, singles(survey, rows), 64, given.seconds)
+                    times[which].append(result.processor_us_per_report)
+                    print(database, turn, which, result, flush=True)
+            best = {which: min(of) for which, of in times.items()}
+            ratio = round(best["ours"] / best["other"], 3)
+            found[database] = {"processor_us_per_report": times, "ratio_of_the_best": ratio}
+    finally:
+        postgres_server.kill(server)
+    return found
+
+
 def grow(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespace) -> dict[str, Any]:
     """The rate when few reports are stored, and when many are."""
     port, database = free_port(), str(folder / "large.db")
@@ -379,7 +420,8 @@ def grow(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespace) 
 def main() -> None:
     """Measure, say, and write down."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--peer", required=True, help="a Python with FastAPI")
+    parser.add_argument("--peer", help="a Python with FastAPI")
+    parser.add_argument("--against", type=Path, help="another checkout")
     parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument(
@@ -397,7 +439,9 @@ def main() -> None:
         folder = Path(name)
         survey.save(folder / "survey.json")
         for part in given.only.split(","):
-            found[part] = {"compare": compare, "grow": grow}[part](folder, survey, rows, given)
+            found[part] = {"compare": compare, "grow": grow, "versions": versions}[part](
+                folder, survey, rows, given
+            )
     text = json.dumps(found, indent=2)
     print(text)
     if given.output is not None:

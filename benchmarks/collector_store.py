@@ -1,4 +1,4 @@
-"""The store alone: how fast it takes batches when it is small and when it is large, and how many bytes it writes.
+"""The store alone: its write rate when it is small and when it is large, and how many bytes it writes.
 
 A store of 100,000 reports and one of `--large` take batches in turn; only their ratio is a claim. Bytes are those that
 this process writes, log and file (SQLite only: PostgreSQL writes in processes of its own).

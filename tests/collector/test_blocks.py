@@ -42,7 +42,7 @@ def test_reports_of_different_sizes_are_kept_apart() -> None:
     assert block_of(1, 1, 0, pairs).payloads == [b"", b"x", b"xx", b"xxx"]
 
 
-def test_blocks_are_joined_and_a_report_is_taken_out() -> None:
+def test_blocks_are_joined_and_a_report_is_removed() -> None:
     pairs = reports(20, 3)
     whole = joined([block_of(1, 5, 2, pairs[:7]), block_of(1, 5, 2, pairs[7:])])
     assert whole.data == block_of(1, 5, 2, pairs).data
@@ -180,7 +180,7 @@ def test_an_id_costs_sixteen_bytes() -> None:
     assert sum(part.nbytes for tier in ids._tiers for part in tier) == 16 * 100_000
 
 
-def test_a_migration_is_taken_once_and_a_newer_schema_is_refused(tmp_path: Path) -> None:
+def test_a_migration_runs_once_and_a_newer_schema_is_refused(tmp_path: Path) -> None:
     from hdr4me.collector.errors import SchemaTooNew
 
     done: list[str] = []

@@ -20,6 +20,7 @@ from hdr4me.collector.answers import Answers
 from hdr4me.collector.batch import Batch
 from hdr4me.collector.config import Limits
 from hdr4me.collector.errors import StoreFull, StoreUnavailable
+from hdr4me.collector.stores.protocol import ANYONE
 from hdr4me.io.arrow import dumps
 from hdr4me.io.report import pack
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
@@ -59,9 +60,12 @@ def a_stream(n: int, survey: Survey = SURVEY, ids: bytes | None = None) -> bytes
 
 def with_tokens(store: MemoryStore) -> dict[str, dict[str, str]]:
     """A token of each scope; the headers that carry it."""
-    for scope in ("upload", "read", "admin"):
-        store.add_token(digest(f"the {scope} token"), scope)
-    return {scope: {"authorization": f"Bearer the {scope} token"} for scope in ("upload", "read", "admin")}
+    for scope in ("send", "read", "admin"):
+        store.add_token(digest(f"a token with the scope {scope} only"), scope)
+    return {
+        scope: {"authorization": f"Bearer a token with the scope {scope} only"}
+        for scope in ("send", "read", "admin")
+    }
 
 
 def check(work: Any, store: MemoryStore | None = None, **settings: Any) -> MemoryStore:
@@ -103,13 +107,13 @@ def test_a_report_in_other_words_is_the_same_report() -> None:
 
 @pytest.mark.parametrize("survey", [SURVEY, made_survey(sampled=2)], ids=["one answer", "two answers"])
 def test_lines_with_bad_ones_among_them(survey: Survey) -> None:
-    twin = secrets.token_hex(16)
+    repeated = secrets.token_hex(16)
     lines = [
         a_line(survey=survey),
         b"not JSON",
-        a_line(twin, survey),
+        a_line(repeated, survey),
         b"",
-        a_line(twin, survey),
+        a_line(repeated, survey),
         a_line("12", survey),
         a_line(survey=made_survey("another")),
         b'{"id": "'
@@ -198,7 +202,7 @@ def test_gzip(kind: str, chunks: int) -> None:
         (b"x" * 20, json_headers(**{"content-length": "99999999999999999999999"}), 413, "16384"),
         (b"x" * 20, json_headers(**{"content-length": "-4"}), 413, "16384"),
         (b"not gzip", json_headers(**{"content-encoding": "gzip"}), 400, "gzip"),
-        (gzip.compress(b"x", mtime=0)[:-3], json_headers(**{"content-encoding": "gzip"}), 400, "cut short"),
+        (gzip.compress(b"x", mtime=0)[:-3], json_headers(**{"content-encoding": "gzip"}), 400, "truncated"),
         (
             gzip.compress(b"x", mtime=0) * 2,
             json_headers(**{"content-encoding": "gzip"}),
@@ -365,6 +369,7 @@ def test_one_request_cannot_sink_the_others_of_its_group() -> None:
             super().write(batches)
 
     store = Picky()
+    store.add_token(ANYONE, "send")
     store.open_round(SURVEY, now=datetime.now(UTC))
     store.delay = 0.05
 
@@ -429,7 +434,7 @@ def test_rounds_open_and_close() -> None:
     check(work, store)
 
 
-def test_a_round_that_another_worker_closed_takes_nothing() -> None:
+def test_a_round_that_another_worker_closed_accepts_nothing() -> None:
     store = memory_store(SURVEY)
 
     async def work(service: Service) -> None:
@@ -479,7 +484,7 @@ def test_no_answer_below_min_reports_then_the_librarys_own() -> None:
         assert csv.startswith("dimension,category,estimate")
         assert csv.splitlines()[0].endswith(",survey,epsilon,level,version,date")
         assert all(f",{SURVEY.fingerprint},{SURVEY.epsilon},0.95," in line for line in csv.splitlines()[1:])
-        assert (answer["survey"], answer["epsilon"], answer["level"]) == (
+        assert (answer["survey"], answer["epsilon"], answer["confidence"]) == (
             SURVEY.fingerprint,
             SURVEY.epsilon,
             0.9,
@@ -543,16 +548,16 @@ def test_the_rounds_of_a_series_together() -> None:
         await service.call(
             "POST", "/v1/rounds/2/reports", a_stream(40, made_survey("second")), {"content-type": ARROW}
         )
-        fresh = (await service.call("GET", path + "?answers=fresh", headers=read)).json()
+        fresh = (await service.call("GET", path + "?noise=fresh", headers=read)).json()
         assert (fresh["reports"], fresh["rounds"]) == (70, [1, 2])
         both = Tally(SURVEY)
         both.counts[:] = store.tally(1).counts + store.tally(2).counts
         both.n_reports = 70
         assert [row["estimate"] for row in fresh["rows"]] == both.estimate().value.tolist()
-        permanent = (await service.call("GET", path, headers=read)).json()
+        memoized = (await service.call("GET", path, headers=read)).json()
         errors = [t.estimate().standard_error for t in (store.tally(1), store.tally(2))]
         np.testing.assert_allclose(
-            [row["standard_error"] for row in permanent["rows"]], np.mean(errors, axis=0)
+            [row["standard_error"] for row in memoized["rows"]], np.mean(errors, axis=0)
         )
         assert (await service.call("GET", "/v1/series/none/estimate", headers=read)).status == 404
 
@@ -565,7 +570,7 @@ def test_status_export_and_quarantine() -> None:
     admin, read = tokens["admin"], tokens["read"]
 
     async def work(service: Service) -> None:
-        await service.call("POST", PATH, a_stream(30), {"content-type": ARROW} | tokens["upload"])
+        await service.call("POST", PATH, a_stream(30), {"content-type": ARROW} | tokens["send"])
         await service.call("POST", PATH, a_stream(10), {"content-type": ARROW})
         await service.call("POST", PATH, b"x", json_headers())
         status = (await service.call("GET", "/v1/rounds/1/status", headers=read)).json()
@@ -593,7 +598,7 @@ def test_status_export_and_quarantine() -> None:
 
 
 def test_an_alarm_is_part_of_the_status() -> None:
-    """Every report is the same one, which no honest population sends: the p-values are plain numbers in JSON."""
+    """All reports are equal, which is not plausible for any population: the p-values are plain numbers in JSON."""
     store = memory_store(SURVEY)
     read = with_tokens(store)["read"]
     payload = a_report().to_bytes(SURVEY)
@@ -626,10 +631,10 @@ def test_deletion_by_id() -> None:
 
 
 def test_who_may_do_what() -> None:
-    store = memory_store(SURVEY)
+    store = memory_store(SURVEY, open_uploads=False)
     tokens = with_tokens(store)
     needs = {
-        ("POST", PATH): "upload",
+        ("POST", PATH): "send",
         ("GET", "/metrics"): "read",
         ("GET", "/v1/rounds/1/estimate"): "read",
         ("GET", "/v1/rounds/1/estimate.csv"): "read",
@@ -641,13 +646,19 @@ def test_who_may_do_what() -> None:
         ("POST", "/v1/rounds/1/close"): "admin",
         ("POST", "/v1/rounds/1/quarantine"): "admin",
     }
-    covers = {"upload": {"upload"}, "read": {"read"}, "admin": {"upload", "read", "admin"}}
+    covers = {"send": {"send"}, "read": {"read"}, "admin": {"send", "read", "admin"}}
 
     async def work(service: Service) -> None:
         for (method, path), needed in needs.items():
             headers = {"content-type": LINES} if path == PATH else {}
             assert (await service.call(method, path, b"x", headers)).status == 401
-            for wrong in ("Bearer wrong", "Basic the admin token", "Bearer ", "x", "Bearer " + "x" * 600):
+            for wrong in (
+                "Bearer wrong",
+                "Basic a token with the scope admin only",
+                "Bearer ",
+                "x",
+                "Bearer " + "x" * 600,
+            ):
                 answer = await service.call(method, path, b"x", headers | {"authorization": wrong})
                 assert answer.status == 401
                 assert answer.headers["www-authenticate"] == "Bearer"
@@ -657,12 +668,12 @@ def test_who_may_do_what() -> None:
                 status = (await service.call(method, path, b"x", headers | header)).status
                 assert (status not in (401, 403)) == (needed in covers[scope]), (path, scope)
 
-    check(work, store, open_upload=False)
+    check(work, store)
 
 
 def test_a_token_has_a_rate() -> None:
     store = memory_store(SURVEY)
-    upload = with_tokens(store)["upload"] | {"content-type": ARROW}
+    upload = with_tokens(store)["send"] | {"content-type": ARROW}
 
     async def work(service: Service) -> None:
         assert (await service.call("POST", PATH, a_stream(60), upload)).status == 200
@@ -708,7 +719,7 @@ def test_a_session_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     another_worker, now = Access(settings), TimestampSigner.get_timestamp
     assert another_worker.require(session, "admin").scope == "admin"
     monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda self: now(self) + SESSION_SECONDS + 1)
-    with pytest.raises(Refusal, match="not known"):
+    with pytest.raises(Refusal, match="unknown"):
         another_worker.require(session, "admin")
 
 

@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
-from hdr4me.collector.sending import FORMS, NotTaken, Sent, Spool, send
+from hdr4me.collector.sending import FORMS, NotAccepted, Sent, Spool, send
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.arrow import loads
@@ -24,12 +24,12 @@ def a_spool(folder: Path, n: int) -> Spool:
     folder.mkdir(exist_ok=True)
     spool = Spool(folder, SURVEY)
     Local(threads=1).perturb(np.zeros((n, 2)), SURVEY, spool.reports)
-    spool.seal(n)
+    spool.assign_ids(n)
     return spool
 
 
 class Collector:
-    """Answers what it is told, in turn; afterwards with success."""
+    """Sends the given answers in turn; afterwards with success."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers, self.bodies, self.waits = list(answers), [], []
@@ -94,13 +94,13 @@ def test_what_may_pass_is_tried_again_with_the_same_bytes(tmp_path: Path) -> Non
         ([httpx.Response(503, json={"error": "it is full"})] * 8, "it is full"),
         ([httpx.Response(401, json={"error": "the token is not known"})], "the token is not known"),
         ([httpx.Response(409, json={"error": "round 4 is closed"})], "round 4 is closed"),
-        ([httpx.Response(200, text="<html>")], "not that of a collector"),
+        ([httpx.Response(200, text="<html>")], "not from a collector"),
         ([httpx.Response(404, text="nothing")], "404"),
     ],
 )
-def test_what_cannot_pass_is_told(tmp_path: Path, answers: list[Any], sentence: str) -> None:
+def test_what_cannot_pass_is_reported(tmp_path: Path, answers: list[Any], sentence: str) -> None:
     collector = Collector(*answers)
-    with pytest.raises(NotTaken, match=sentence):
+    with pytest.raises(NotAccepted, match=sentence):
         collector.send(a_spool(tmp_path / "spool", 10))
     assert len(collector.bodies) == len(answers)
 

@@ -1,4 +1,4 @@
-"""The service over real stores, with a survey whose reports differ in size: the whole life of a round."""
+"""The service over real stores, with a survey whose reports differ in size: the complete life of a round."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from collector_service import Service, serving
 
 from hdr4me.collector.access import digest
+from hdr4me.collector.stores.protocol import ANYONE
 from hdr4me.engines import Local
 from hdr4me.io.arrow import dumps
 from hdr4me.io.report import Report, unpack
@@ -20,16 +21,18 @@ from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps as tally_bytes
 
 PATH = "/v1/rounds/1/reports"
-ADMIN = {"authorization": "Bearer admin"}
+TOKEN = "a token with the scope admin only"
+ADMIN = {"authorization": f"Bearer {TOKEN}"}
 
 
 def test_the_life_of_a_round(
     where: Any, opened: Any, mixed: Survey, some_reports: Any, tmp_path: Path
 ) -> None:
-    """Three forms, repeated; deletion; the export counted by the library; closing; sealing."""
+    """Three forms, repeated; deletion; the export counted by the library; closing; finalization."""
     store, now = opened(where), datetime.now(UTC)
     store.open_round(mixed, now=now - timedelta(days=20))
-    store.add_token(digest("admin"), "admin")
+    store.add_token(digest(TOKEN), "admin")
+    store.add_token(ANYONE, "send")
     assert not mixed.fixed_size
     texts = [Report(mixed.fingerprint, unpack(row.tobytes(), mixed)).to_json() for row in some_reports[:60]]
     ids = [secrets.token_hex(16) for _ in some_reports]
@@ -58,20 +61,20 @@ def test_the_life_of_a_round(
         assert tally_bytes(Local().tally(tmp_path / "round.parquet", mixed)) == tally_bytes(rest)
         assert tally_bytes(store.tally(1)) == tally_bytes(rest)
         store.close_round(1, now=now - timedelta(days=10))
-        await service.collector._seal()
-        assert store.round(1).state == "sealed"
+        await service.collector._finalize()
+        assert store.round(1).state == "finalized"
         assert (await service.call("DELETE", f"{PATH}/{ids[1]}")).status == 410
         assert (await service.call("GET", "/v1/rounds/1/reports.parquet", headers=ADMIN)).status == 410
         assert (await service.call("GET", "/v1/rounds/1/tally", headers=ADMIN)).body == tally_bytes(rest)
         status = (await service.call("GET", "/v1/rounds/1/status", headers=ADMIN)).json()
-        assert (status["state"], status["shown_at"]) == ("sealed", len(some_reports) - 1)
+        assert (status["state"], status["shown_at"]) == ("finalized", len(some_reports) - 1)
         text = (await service.call("GET", "/metrics", headers=ADMIN)).body.decode()
-        assert f'hdr4me_reports_stored{{round="1",state="sealed"}} {len(some_reports) - 1}.0' in text
+        assert f'hdr4me_reports_stored{{round="1",state="finalized"}} {len(some_reports) - 1}.0' in text
 
     serving(store, work)
 
 
-def test_a_survey_of_any_channel_is_taken(
+def test_a_survey_of_any_channel_is_accepted(
     opened: Any, tmp_path: Path, mixed: Survey, some_reports: Any
 ) -> None:
     """A second round of another survey beside the first; reports of one are foreign to the other."""
@@ -79,6 +82,7 @@ def test_a_survey_of_any_channel_is_taken(
 
     other = Survey(Schema([Categorical("city", [f"c{i}" for i in range(300)])]), epsilon=3.0)
     store = opened(tmp_path / "c.db")
+    store.add_token(ANYONE, "send")
     for survey in (mixed, other):
         store.open_round(survey, now=datetime.now(UTC))
     row = Report(mixed.fingerprint, unpack(some_reports[0].tobytes(), mixed)).to_json().encode()

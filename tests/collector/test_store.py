@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from collector_memory import Arrival, write
 
-from hdr4me.collector.errors import Sealed, StoreUnavailable, UnknownRound
+from hdr4me.collector.errors import Finalized, StoreUnavailable, UnknownRound
 from hdr4me.collector.export import write_parquet
 from hdr4me.collector.stores.protocol import Quarantine, Rejection, Store, Stored, covered
 from hdr4me.engines import Local
@@ -56,7 +56,7 @@ def round_one(store: Any, small_survey: Survey) -> Any:
 
 def test_it_is_a_store(store: Any) -> None:
     assert isinstance(store, Store)
-    assert store.schema_version == 1
+    assert store.schema_version == 2
     assert store.rounds() == []
     store.ping()
 
@@ -75,7 +75,7 @@ def test_rounds_open_and_close(store: Any, small_survey: Survey, mixed: Survey) 
     assert store.survey(mixed.fingerprint).to_json() == mixed.to_json()
 
 
-def test_what_is_not_there_is_told(store: Any) -> None:
+def test_what_is_not_there_is_reported(store: Any) -> None:
     for call in (store.round, store.tally, lambda n: store.close_round(n, now=NOW)):
         with pytest.raises(UnknownRound):
             call(7)
@@ -135,7 +135,7 @@ def test_everything_is_there_after_reopening(
     assert again.damage() == []
 
 
-def test_a_closed_round_takes_nothing_and_the_rest_of_the_batch_is_stored(
+def test_a_closed_round_accepts_nothing_and_the_rest_of_the_batch_is_stored(
     store: Any, small_survey: Survey
 ) -> None:
     store.open_round(small_survey, now=NOW)
@@ -148,7 +148,7 @@ def test_a_closed_round_takes_nothing_and_the_rest_of_the_batch_is_stored(
     assert written.duplicates == (False,) * 7
 
 
-def test_what_is_no_report_of_the_survey_is_refused_whole(round_one: Any) -> None:
+def test_what_is_no_report_of_the_survey_is_refused(round_one: Any) -> None:
     batch = [*arrivals(3, 5), Arrival(1, bytes(16), b"too long", HOUR)]
     with pytest.raises(InvalidInput, match="payload"):
         write(round_one, batch)
@@ -268,11 +268,11 @@ def test_uploads_that_are_no_reports_are_counted(round_one: Any) -> None:
 
 
 def test_tokens_are_known_by_their_hash(store: Any) -> None:
-    one = store.add_token(b"a" * 32, "upload", "phones")
+    one = store.add_token(b"a" * 32, "send", "phones")
     two = store.add_token(b"b" * 32, "admin")
     assert store.tokens() == [one, two]
-    assert (one.scope, one.label, one.sha256) == ("upload", "phones", b"a" * 32)
-    with pytest.raises(InvalidInput, match="known already"):
+    assert (one.scope, one.label, one.sha256) == ("send", "phones", b"a" * 32)
+    with pytest.raises(InvalidInput, match="exists already"):
         store.add_token(b"a" * 32, "read")
     assert store.remove_token(two.number)
     assert not store.remove_token(two.number)
@@ -282,7 +282,7 @@ def test_tokens_are_known_by_their_hash(store: Any) -> None:
             store.add_token(*bad)
 
 
-def test_a_sealed_round_is_its_tally_and_nothing_else(
+def test_a_finalized_round_is_its_tally_and_nothing_else(
     round_one: Any, small_survey: Survey, where: Any, opened: Any
 ) -> None:
     batch = arrivals(200, 11, hours=(HOUR, HOUR + 1), sources=(0, 3))
@@ -291,14 +291,14 @@ def test_a_sealed_round_is_its_tally_and_nothing_else(
     round_one.delete(1, batch[0].id)
     round_one.set_quarantine(1, Quarantine(source=3))
     with pytest.raises(InvalidInput, match="is open"):
-        round_one.seal(1)
+        round_one.finalize(1)
     round_one.close_round(1, now=NOW)
-    sealed = round_one.seal(1)
-    assert (sealed.state, sealed.stored) == ("sealed", 199)
-    assert round_one.seal(1) == sealed
+    finalized = round_one.finalize(1)
+    assert (finalized.state, finalized.stored) == ("finalized", 199)
+    assert round_one.finalize(1) == finalized
     round_one.close()
     again = opened(where)
-    assert again.rounds() == [sealed]
+    assert again.rounds() == [finalized]
     assert dumps(again.tally(1)) == dumps(counted(batch[1:], small_survey))
     kept = [arrival for arrival in batch[1:] if arrival.source != 3]
     assert dumps(again.tally(1, without=[Quarantine(source=3)])) == dumps(counted(kept, small_survey))
@@ -310,7 +310,7 @@ def test_a_sealed_round_is_its_tally_and_nothing_else(
         lambda: again.set_quarantine(1, Quarantine(hour=HOUR)),
         lambda: again.tally(1, without=[Quarantine(hour=HOUR)]),
     ):
-        with pytest.raises(Sealed):
+        with pytest.raises(Finalized):
             call()
     # The store goes on with the next round.
     assert again.open_round(small_survey, now=NOW).number == 2

@@ -31,14 +31,14 @@ def batch_of(n: int, seed: int, *, round: int = 1) -> list[Arrival]:
 
 
 def filled(store: Any, survey: Survey) -> list[Arrival]:
-    """A store with an open round, a sealed one, a deleted report, and something in each table."""
+    """A store with an open round, a finalized one, a deleted report, and something in each table."""
     store.open_round(survey, now=NOW)
     store.open_round(survey, now=NOW)
     batch = batch_of(120, 1)
     write(store, batch)
     write(store, batch_of(30, 2, round=2))
     store.close_round(2, now=NOW)
-    store.seal(2)
+    store.finalize(2)
     store.delete(1, batch[0].id)
     store.set_quarantine(1, Quarantine(source=1))
     store.rejected(1, "not a report", 100, 4)
@@ -48,7 +48,7 @@ def filled(store: Any, survey: Survey) -> list[Arrival]:
 
 
 def facts(store: Any) -> list[Any]:
-    """Everything that a store tells."""
+    """The complete contents of a store."""
     return [
         store.rounds(),
         [dumps(store.tally(n)) for n in (1, 2)],
@@ -86,7 +86,7 @@ def test_a_restored_store_is_the_same_store(
     if into == "postgres":
         target = request.getfixturevalue("database")
         request.getfixturevalue("emptied")(target)
-    assert restore(tmp_path / "saved", target) == contents
+    assert restore(tmp_path / "saved", target, keep_tokens=True) == contents
     again = opened(target)
     assert facts(again) == before
     assert write(again, batch).n_stored == 0  # the deleted one too
@@ -195,7 +195,7 @@ def test_a_damaged_store_is_backed_up_only_on_request(
     assert opened(tmp_path / "new.db").tally(1).n_reports == contents.reports
 
 
-def test_what_is_no_backup_is_told(tmp_path: Path) -> None:
+def test_what_is_no_backup_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "x"
     for content in (
         b"",

@@ -114,7 +114,7 @@ def test_the_stored_tally_and_what_waits_are_the_tally(
     store.close()
 
 
-def test_damaged_batches_are_told_and_the_others_are_read(one: PostgresStore, database: str) -> None:
+def test_damaged_batches_are_reported_and_the_others_are_read(one: PostgresStore, database: str) -> None:
     for hour in range(4):
         write(one, batch_of(20, 1000 * hour, hour=hour))
     run_sql(
@@ -131,14 +131,14 @@ def test_damaged_batches_are_told_and_the_others_are_read(one: PostgresStore, da
     assert one.tally(1).n_reports == 60
     one.close_round(1, now=NOW)
     with pytest.raises(Damaged):
-        one.seal(1)
-    assert one.seal(1, despite_damage=True).stored == 60
+        one.finalize(1)
+    assert one.finalize(1, despite_damage=True).stored == 60
 
 
-def test_sealed_reports_are_gone_from_the_database(one: PostgresStore, database: str) -> None:
+def test_finalized_reports_are_gone_from_the_database(one: PostgresStore, database: str) -> None:
     write(one, batch_of(20))
     one.close_round(1, now=NOW)
-    one.seal(1)
+    one.finalize(1)
     tables = {
         name for (name,) in run_sql(database, "select tablename from pg_tables where schemaname = 'hdr4me'")
     }
@@ -156,7 +156,7 @@ def test_nothing_of_the_sender_is_in_the_database(one: PostgresStore, database: 
     assert not {kind for _, _, kind in columns if kind.startswith("time")}
 
 
-def test_a_database_that_may_not_be_written_is_told(one: PostgresStore, database: str) -> None:
+def test_a_database_that_may_not_be_written_is_reported(one: PostgresStore, database: str) -> None:
     write(one, batch_of(5))
     one.close()
     (name,) = run_sql(database, "select current_database()")[0]
@@ -181,13 +181,13 @@ def test_a_newer_schema_is_refused(
             "hdr4me.collector.stores.postgres.database.SCHEMA", [*SCHEMA, ("create table extra (x int)",)]
         )
         newer = PostgresStore(database)
-        assert newer.schema_version == 2
+        assert newer.schema_version == 3
         newer.close()
-    with pytest.raises(SchemaTooNew, match="has schema 2, and this program knows schemas up to 1"):
+    with pytest.raises(SchemaTooNew, match="has schema 3, and this program knows schemas up to 2"):
         PostgresStore(database)
 
 
-def test_nobody_at_the_address_is_told_without_the_password() -> None:
+def test_nobody_at_the_address_is_reported_without_the_password() -> None:
     with pytest.raises(StoreUnavailable, match=r"postgresql://127\.0\.0\.1:1/x does not answer") as caught:
         PostgresStore("postgresql://me:secret@127.0.0.1:1/x")
     assert "secret" not in str(caught.value)

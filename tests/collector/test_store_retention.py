@@ -1,4 +1,4 @@
-"""Raw reports are kept while a round is open and for seven days; a clock that is wrong seals nothing."""
+"""Raw reports are kept while a round is open and for seven days; a clock that is wrong finalizes nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from collector_memory import Arrival, write
 
 from hdr4me.collector.config import Settings
-from hdr4me.collector.stores.protocol import seal_due
+from hdr4me.collector.stores.protocol import finalize_due
 from hdr4me.survey import Survey
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -26,30 +26,30 @@ def two(store: Any, small_survey: Survey) -> Any:
     return store
 
 
-def test_a_round_is_sealed_when_the_grace_period_is_over(two: Any) -> None:
+def test_a_round_is_finalized_when_the_grace_period_is_over(two: Any) -> None:
     assert Settings("collector.db").retain_days == 7
     for days in range(8):
-        kept = seal_due(two, now=NOW + timedelta(days=days), grace_days=7)
-        assert (kept.sealed, kept.clock) == ((), None)
+        kept = finalize_due(two, now=NOW + timedelta(days=days), grace_days=7)
+        assert (kept.finalized, kept.clock) == ((), None)
         assert two.delete(1, bytes(16)) is (days == 0)
-    assert seal_due(two, now=NOW + timedelta(days=8), grace_days=7).sealed == (1,)
-    assert [r.state for r in two.rounds()] == ["sealed", "open"]
+    assert finalize_due(two, now=NOW + timedelta(days=8), grace_days=7).finalized == (1,)
+    assert [r.state for r in two.rounds()] == ["finalized", "open"]
     assert two.tally(1).n_reports == 4
-    assert seal_due(two, now=NOW + timedelta(days=400), grace_days=7).sealed == ()
+    assert finalize_due(two, now=NOW + timedelta(days=400), grace_days=7).finalized == ()
 
 
-def test_without_a_grace_period_a_round_is_sealed_the_day_after(two: Any) -> None:
-    assert seal_due(two, now=NOW, grace_days=0).sealed == ()
-    assert seal_due(two, now=NOW + timedelta(days=1), grace_days=0).sealed == (1,)
+def test_without_a_grace_period_a_round_is_finalized_the_day_after(two: Any) -> None:
+    assert finalize_due(two, now=NOW, grace_days=0).finalized == ()
+    assert finalize_due(two, now=NOW + timedelta(days=1), grace_days=0).finalized == (1,)
 
 
-def test_a_clock_that_was_set_back_is_told_and_seals_nothing(two: Any) -> None:
-    early = seal_due(two, now=NOW - timedelta(days=3), grace_days=7)
-    assert early.sealed == ()
+def test_a_clock_that_was_set_back_is_reported_and_finalizes_nothing(two: Any) -> None:
+    early = finalize_due(two, now=NOW - timedelta(days=3), grace_days=7)
+    assert early.finalized == ()
     assert "the store has a round of 2026-03-01: set the clock" in (early.clock or "")
     write(two, [Arrival(2, b"z" * 16, b"\0\0\1", HOUR + 30 * 24)])
-    kept = seal_due(two, now=NOW + timedelta(days=20), grace_days=7)
-    assert kept.sealed == ()
+    kept = finalize_due(two, now=NOW + timedelta(days=20), grace_days=7)
+    assert kept.finalized == ()
     assert kept.clock is not None
     assert "the store has reports of hour" in kept.clock
-    assert seal_due(two, now=NOW + timedelta(days=30), grace_days=7).sealed == (1,)
+    assert finalize_due(two, now=NOW + timedelta(days=30), grace_days=7).finalized == (1,)

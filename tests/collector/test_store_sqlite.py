@@ -78,7 +78,7 @@ for i in range(3):
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
-def test_the_system_is_told_to_sync_between_the_write_and_the_acknowledgement(tmp_path: Path) -> None:
+def test_the_system_is_asked_to_sync_between_the_write_and_the_acknowledgement(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     options = ["-f", "--seccomp-bpf", "-y", "-o", str(trace), "-e", "trace=pwrite64,write,fsync,fdatasync"]
     run = subprocess.run(
@@ -157,7 +157,7 @@ def test_the_number_of_a_large_block_is_random_and_not_taken_for_an_order(one: S
     assert one._live[1].fresh == {}
 
 
-def test_deleted_and_sealed_reports_leave_no_bytes_behind(one: SqliteStore, path: Path) -> None:
+def test_deleted_and_finalized_reports_leave_no_bytes_behind(one: SqliteStore, path: Path) -> None:
     batch = [Arrival(1, bytes([i]) * 16, b"\0\0\1", 100) for i in range(1, 40)]
     write(one, batch)
     one.delete(1, batch[7].id)
@@ -167,7 +167,7 @@ def test_deleted_and_sealed_reports_leave_no_bytes_behind(one: SqliteStore, path
             1 if name == "reports.db" else 0
         )  # the mark that it was deleted
     one.close_round(1, now=NOW)
-    one.seal(1)
+    one.finalize(1)
     for file in path.parent.iterdir():
         content = file.read_bytes()
         assert not any(arrival.id in content for arrival in batch)
@@ -200,7 +200,7 @@ def damaged(path: Path, needle: bytes, bit: int) -> None:
 
 
 @pytest.mark.parametrize("bit", [0, 77, 127])
-def test_a_damaged_block_is_told_and_the_others_are_read(
+def test_a_damaged_block_is_reported_and_the_others_are_read(
     one: SqliteStore,
     path: Path,
     opened: Callable[[Any], Any],
@@ -233,11 +233,11 @@ def test_a_damaged_block_is_told_and_the_others_are_read(
     assert write(store, batch_of(20, 2000, hour=1)).n_stored == 20
     store.close_round(1, now=NOW)
     with pytest.raises(Damaged):
-        store.seal(1)
-    assert store.seal(1, despite_damage=True).stored == 100
+        store.finalize(1)
+    assert store.finalize(1, despite_damage=True).stored == 100
 
 
-def test_damage_while_the_store_is_open_is_told(one: SqliteStore, path: Path) -> None:
+def test_damage_while_the_store_is_open_is_reported(one: SqliteStore, path: Path) -> None:
     for hour in range(3):
         write(one, batch_of(20, 1000 * (hour + 1), hour=hour))
     with sqlite3.connect(path) as other:
@@ -262,7 +262,7 @@ def test_a_merge_leaves_damaged_blocks_where_they_are(one: SqliteStore, path: Pa
     assert sum(len(block) for block in one.blocks(1, on_damage=found.append)) == 99
 
 
-def test_pages_of_rubbish_are_told_and_the_others_are_read(
+def test_pages_of_rubbish_are_reported_and_the_others_are_read(
     one: SqliteStore, path: Path, opened: Callable[[Any], Any]
 ) -> None:
     for i in range(60):
@@ -287,7 +287,7 @@ def test_pages_of_rubbish_are_told_and_the_others_are_read(
 # -- disk, permissions, processes ----------------------------------------------------------------------------------
 
 
-def test_a_full_disk_is_told_and_nothing_is_lost(
+def test_a_full_disk_is_reported_and_nothing_is_lost(
     one: SqliteStore, path: Path, opened: Callable[[Any], Any]
 ) -> None:
     assert write(one, batch_of(100)).n_stored == 100
@@ -331,7 +331,7 @@ except StoreUnavailable as error:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
-def test_a_file_that_cannot_grow_is_told_and_nothing_is_lost(
+def test_a_file_that_cannot_grow_is_reported_and_nothing_is_lost(
     tmp_path: Path, opened: Callable[[Any], Any]
 ) -> None:
     path = tmp_path / "reports.db"
@@ -342,7 +342,7 @@ def test_a_file_that_cannot_grow_is_told_and_nothing_is_lost(
     assert opened(path).tally(1).n_reports == stored + 1
 
 
-def test_a_file_that_may_not_be_written_is_told(one: SqliteStore) -> None:
+def test_a_file_that_may_not_be_written_is_reported(one: SqliteStore) -> None:
     write(one, batch_of(10))
     connection = one._connection
     assert connection is not None
@@ -384,7 +384,7 @@ def test_memory_is_read_anew_if_it_could_not_follow_the_file(
         patch.setattr(IdSet, "add", no_memory)
         with pytest.raises(MemoryError):
             write(one, batch_of(10))
-    # The batch is in the file, though nobody was told: the same batch again is a duplicate.
+    # The batch is in the file, though no acknowledgment was sent: the same batch again is a duplicate.
     assert write(one, batch_of(10)).n_stored == 0
     assert one.tally(1).n_reports == 10
 
@@ -418,11 +418,11 @@ def test_a_newer_schema_is_refused_and_an_older_one_is_migrated(
     with monkeypatch.context() as patch:
         patch.setattr("hdr4me.collector.stores.sqlite.database.SCHEMA", steps)
         newer = SqliteStore(path)
-        assert newer.schema_version == 2
+        assert newer.schema_version == len(SCHEMA) + 1
         assert newer.tally(1).n_reports == 10
         newer.close()
     with pytest.raises(
-        SchemaTooNew, match="has schema 2, and this program knows schemas up to 1: use the version"
+        SchemaTooNew, match=r"has schema \d, and this program knows schemas up to \d: use the version"
     ):
         SqliteStore(path)
 
@@ -434,7 +434,7 @@ def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.
         with pytest.raises(StoreUnavailable, match="syntax error"):
             SqliteStore(path)
     store = SqliteStore(path)
-    assert store.schema_version == 1
+    assert store.schema_version == len(SCHEMA)
     store.close()
 
 

@@ -1,4 +1,4 @@
-"""The page on which a person answers, in Chromium, against the real collector."""
+"""The answer page in Chromium, with a real collector."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hdr4me.collector import open_store
+from hdr4me.collector.access import digest
 from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey
 
 pytest.importorskip("hdr4me.collector.serve", exc_type=ImportError)
@@ -40,21 +43,23 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         ]
     )
     Survey(schema, epsilon=2.0, sampled=2, name="household").save(folder / "survey.json")
+    with closing(open_store(folder / "c.db")) as store:
+        store.add_token(digest(TOKEN), "read")
     command = [sys.executable, "-m", "hdr4me", "serve", "survey.json", "--database", "c.db", "--port", "0"]
     process = subprocess.Popen(
-        [*command, "--token", f"read={TOKEN}", "--min-reports", "1"],
+        [*command, "--open-uploads", "--link", "--min-reports", "1"],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "200"},
     )  # fmt: skip
     assert process.stdout is not None
-    said = []
+    lines = []
     for line in process.stdout:
-        said.append(line)
+        lines.append(line)
         if found := re.search(r"http://127\.0\.0\.1:\d+", line):
             yield found[0]
             break
     else:
-        pytest.fail("".join(said))
+        pytest.fail("".join(lines))
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
 
@@ -86,7 +91,7 @@ def test_the_report_that_is_shown_arrives_and_can_be_deleted(page: Any, collecto
     page.get_by_label("English").check()
     page.get_by_role("button", name="Send this report").click()
     page.get_by_text("Delivered.").wait_for()
-    page.get_by_text("Spent: this browser has sent").wait_for()
+    page.get_by_text("The budget is spent").wait_for()
     assert stored(collector) == before + 1
     assert page.get_by_role("button", name="Send this report").is_disabled()
     page.get_by_role("button", name="Delete at the collector").click()
@@ -105,14 +110,14 @@ def test_the_preview_does_not_change_when_the_page_is_loaded_again(page: Any) ->
     assert page.locator(".mark:visible").count() >= 1
 
 
-def test_who_does_not_take_part_sends_nothing(page: Any, collector: str) -> None:
+def test_opting_out_sends_nothing(page: Any, collector: str) -> None:
     before = stored(collector)
-    page.get_by_role("button", name="Do not take part").click()
-    page.get_by_text("You do not take part. Nothing is sent.").wait_for()
+    page.get_by_role("button", name="Opt out").click()
+    page.get_by_text("You have opted out. Nothing is sent.").wait_for()
     assert page.get_by_role("button", name="Send this report").is_disabled()
     page.reload()
-    page.get_by_text("You do not take part. Nothing is sent.").wait_for()
-    page.get_by_role("button", name="Take part again").click()
+    page.get_by_text("You have opted out. Nothing is sent.").wait_for()
+    page.get_by_role("button", name="Opt in again").click()
     page.get_by_text("This browser may send 1 more report").wait_for()
     assert stored(collector) == before
 
@@ -151,7 +156,7 @@ ATTEMPTS = """() => {
 def test_two_tabs_one_ledger_and_offline_then_online_at_the_real_collector(
     browser: Any, collector: str
 ) -> None:
-    """80 attempts on a budget of 10 while there is no network: exactly 10, delivered once each when there is one."""
+    """80 attempts offline on a budget of 10: exactly 10 reports, each delivered once when the network returns."""
     before = stored(collector)
     context = browser.new_context()
     tabs = [context.new_page() for _ in range(2)]
@@ -184,6 +189,6 @@ def test_a_survey_that_leaks_is_not_answered(browser: Any, collector: str) -> No
 
     page.route("**/v1/surveys/*", tampered)
     page.goto(f"{collector}/answer")
-    page.get_by_role("alert").get_by_text("does not prove what it promises").wait_for()
+    page.get_by_role("alert").get_by_text("The proof of this survey fails").wait_for()
     assert page.locator("#main").is_hidden()
     context.close()

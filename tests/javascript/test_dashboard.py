@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from typing import Any
 import pytest
 
 from hdr4me.client import Client
+from hdr4me.collector import open_store
+from hdr4me.collector.access import digest
 from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey, Vector
 from hdr4me.tally.file import loads
 
@@ -78,17 +81,20 @@ class Running:
             lines.append(json.dumps({"id": secrets.token_hex(16), "report": report}))
         if lines:
             body = "\n".join(lines).encode()
-            told = json.loads(self.call(f"/v1/rounds/{number}/reports", body, LINES, token))
-            assert told["stored"] == n, told
+            answer = json.loads(self.call(f"/v1/rounds/{number}/reports", body, LINES, token))
+            assert answer["stored"] == n, answer
 
 
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("collector")
     made_survey("first round").save(folder / "survey.json")
+    with closing(open_store(folder / "c.db")) as store:
+        store.add_token(digest(READ), "read")
+        store.add_token(digest(ADMIN), "admin")
     command = [sys.executable, "-m", "hdr4me", "serve", "survey.json", "--database", "c.db", "--port", "0"]
     process = subprocess.Popen(
-        [*command, "--token", f"read={READ}", "--token", f"admin={ADMIN}", "--min-reports", str(LEAST),
+        [*command, "--open-uploads", "--link", "--min-reports", str(LEAST),
          "--tolerance", "0.01"],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "300"},
@@ -172,19 +178,19 @@ def test_an_answered_page_arrives_and_is_shown_after_min_reports(opened: Any, co
     page.locator("#answers figure").first.wait_for()
 
 
-def test_what_stands_on_it(opened: Any, shown: int) -> None:
+def test_the_contents(opened: Any, shown: int) -> None:
     page = opened(shown)
     page.locator("#answers figure").first.wait_for()
     titles = page.locator("#answers figcaption strong").all_inner_texts()
     assert titles == ["steps", "Means", "<b>smoker</b>", "town"]
     assert "the 12 largest of 30" in page.locator("#answers").inner_text()
     assert page.locator("#state").get_by_text("60 reports").count() >= 1
-    assert "Planned are ±1.0" in page.locator("#progress").inner_text()
+    assert "The planned tolerance of ±1.0" in page.locator("#progress").inner_text()
     assert page.locator("#progress meter").count() == 1
-    assert "a probability of at most 0.1" in page.locator("#alarms").inner_text()
-    assert "at most this much" in page.locator("#harm").inner_text()
-    assert "steps (each point)" in page.locator("#harm").inner_text()
-    assert "checked by this browser" in page.locator("#survey").inner_text()
+    assert "at most 0.1" in page.locator("#alarms").inner_text()
+    assert "moves by at most this much" in page.locator("#poisoning").inner_text()
+    assert "steps (each point)" in page.locator("#poisoning").inner_text()
+    assert "verified by this browser" in page.locator("#survey").inner_text()
     assert page.locator("#arrivals svg[role=img]").count() == 1
     page.get_by_text("In plain words, with the proof").click()
     page.get_by_role("heading", name="What leaves your device").wait_for()
@@ -232,8 +238,8 @@ def test_by_keyboard_and_a_renewal_keeps_the_focus(opened: Any, collector: Runni
     page.locator("#recalibrated").focus()
     page.keyboard.press("Space")
     page.locator(".keys").wait_for()
-    page.get_by_role("button", name="Leave out").press("Enter")
-    back = page.get_by_role("button", name="Take back in")
+    page.get_by_role("button", name="Quarantine").press("Enter")
+    back = page.get_by_role("button", name="Include again")
     back.wait_for()
     back.focus()
     page.locator("#answers-numbers summary").press("Enter")
@@ -243,7 +249,7 @@ def test_by_keyboard_and_a_renewal_keeps_the_focus(opened: Any, collector: Runni
     page.evaluate(RENEW)
     page.locator("#quarantine").get_by_text("token 9").wait_for()
     page.locator("#state").get_by_text("80 reports").first.wait_for()
-    assert page.evaluate("document.activeElement.textContent") == "Take back in"
+    assert page.evaluate("document.activeElement.textContent") == "Include again"
     assert page.locator("#answers-numbers").evaluate("(details) => details.open")
 
 
@@ -291,20 +297,20 @@ def test_the_policy_holds_and_nothing_comes_from_elsewhere(
 def test_an_administrator_quarantines_and_closes(opened: Any, collector: Running) -> None:
     number = collector.open(made_survey("closing"), 50)
     page = opened(number)
-    page.get_by_role("button", name="Leave out").click()
-    page.get_by_role("button", name="Take back in").wait_for()
-    page.get_by_text("Left out of answers").wait_for()
+    page.get_by_role("button", name="Quarantine").click()
+    page.get_by_role("button", name="Include again").wait_for()
+    page.get_by_text("The reports are in quarantine.").wait_for()
     assert page.get_by_label("without quarantined reports").is_visible()
     assert "Grey: hours in quarantine" in page.locator("#arrivals").inner_text()
-    page.get_by_role("button", name="Take back in").click()
+    page.get_by_role("button", name="Include again").click()
     page.get_by_text("No hour and no token is in quarantine.").wait_for()
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Close this round").click()
-    page.locator("#state").get_by_text("No more reports are taken.").wait_for()
+    page.locator("#state").get_by_text("The round accepts no more reports.").wait_for()
     assert page.get_by_role("button", name="Close this round").is_hidden()
 
 
-def test_rejected_uploads_are_told_by_reason(opened: Any, collector: Running) -> None:
+def test_rejected_uploads_are_shown_by_reason(opened: Any, collector: Running) -> None:
     number = collector.open(made_survey("rejecting"), 30)
     collector.call(f"/v1/rounds/{number}/reports", b"no report\nnor this", LINES)
     page = opened(number, READ)
@@ -318,7 +324,7 @@ def test_answers_with_and_without_a_quarantined_token(opened: Any, collector: Ru
     page = opened(number)
     page.get_by_text("From all reports: 55 reports").wait_for()
     page.locator("#leave-out-what").select_option(label="no token (25 reports)")
-    page.get_by_role("button", name="Leave out").click()
+    page.get_by_role("button", name="Quarantine").click()
     page.get_by_label("without quarantined reports").check()
     page.get_by_text("Without quarantined reports: 30 reports").wait_for()
     page.get_by_label("without quarantined reports").uncheck()
@@ -326,7 +332,7 @@ def test_answers_with_and_without_a_quarantined_token(opened: Any, collector: Ru
 
 
 def test_every_kind_of_dimension_is_drawn(opened: Any, collector: Running) -> None:
-    """A share of those who have a value, choices and their number, a vector; what the browser cannot check is told."""
+    """An optional number, a selection and a vector are drawn; a proof that the browser cannot verify is marked."""
     dimensions = [Numeric("income", 0, 9, optional=True), Selection("pets", ["cat", "dog", "eel"], at_most=2)]
     survey = Survey(Schema([*dimensions, Vector("taste", 4, 1.0)]), epsilon=6.0, sampled=3, name="kinds")
     page = opened(collector.open(survey, 40))
@@ -335,10 +341,10 @@ def test_every_kind_of_dimension_is_drawn(opened: Any, collector: Running) -> No
     assert titles == ["taste", "Means", "income", "pets"]
     drawn = page.locator("#answers figure").nth(1).text_content()
     assert "pets: number chosen" in drawn
-    assert "not checked here" in page.locator("#survey").inner_text()
+    assert "not verified here" in page.locator("#survey").inner_text()
 
 
-def test_it_looks_again_by_itself_and_tells_when_the_collector_is_gone(
+def test_it_looks_again_by_itself_and_reports_when_the_collector_is_gone(
     opened: Any, collector: Running, shown: int
 ) -> None:
     page = opened(address="about:blank", token="")
@@ -363,16 +369,18 @@ def test_it_looks_again_by_itself_and_tells_when_the_collector_is_gone(
 def test_a_reader_sees_no_controls_of_an_administrator(opened: Any, shown: int) -> None:
     page = opened(shown, READ)
     page.locator("#answers figure").first.wait_for()
-    for name in ("Close this round", "Leave out", "Parquet"):
+    for name in ("Close this round", "Quarantine", "Parquet"):
         assert page.get_by_role("button", name=name).is_hidden()
 
 
-def test_a_wrong_token_is_told_and_another_is_taken(opened: Any, collector: Running, shown: int) -> None:
+def test_a_wrong_token_is_reported_and_another_is_accepted(
+    opened: Any, collector: Running, shown: int
+) -> None:
     page = opened(address=f"{collector.url}/#key=wrong", token="")
-    page.get_by_text("This link was used before or is wrong").wait_for()
+    page.get_by_text("This link is wrong or was used before").wait_for()
     page.get_by_label("Token").fill("wrong")
     page.get_by_role("button", name="Open the dashboard").click()
-    page.get_by_text("The token is not known.").wait_for()
+    page.get_by_text("The token is unknown, expired or revoked.").wait_for()
     page.get_by_label("Token").fill(READ)
     page.keyboard.press("Enter")
     page.locator("#answers-body > *").first.wait_for()
@@ -403,20 +411,20 @@ def test_rounds_of_one_series_together(opened: Any, collector: Running) -> None:
     page.get_by_text(f"Rounds {numbers[0]}, {numbers[1]} together: 70 reports").wait_for()
     assert page.locator("#rounds tbody tr").count() == 2
     assert page.locator("#alarms").is_hidden()
-    page.get_by_label("answers are fresh each round").check()
+    page.get_by_label("noise is fresh in each round").check()
     page.get_by_label("re-calibrated beside raw").check()
     page.locator(".keys").wait_for()
 
 
-def test_false_reports_raise_an_alarm_with_a_sentence(opened: Any, collector: Running) -> None:
-    """All of 400 reports say the same: the cells' counts are far outside of what honest people can give."""
-    survey = made_survey("fakes")
+def test_poisoned_reports_raise_an_alarm_with_a_sentence(opened: Any, collector: Running) -> None:
+    """All of 400 reports are equal: the cells' counts are not plausible for any population."""
+    survey = made_survey("poisoned")
     answers = json.loads(Client(survey).report({}).to_json())["answers"]
     number = collector.open(survey)
     collector.send(number, survey, 400, answers)
     page = opened(number)
     page.locator("#alarms.alarmed").wait_for()
-    told = page.locator("#alarms").inner_text()
-    assert "no honest population gives these counts" in told
-    assert "at most 0.1" in told
+    shown = page.locator("#alarms").inner_text()
+    assert "not plausible for any population" in shown
+    assert "at most 0.1" in shown
     assert page.locator("#alarms li").count() >= 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -11,39 +13,49 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
+from typer import Argument, Option, Typer
 
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import DELIMITER, ENCODING, JSON, OUTPUT, SURVEY, UNUSABLE, File, Texts
-from hdr4me.cli.output import print_json, print_note, progress, working
+from hdr4me.cli.output import print_json, print_note, print_table, progress, working
 from hdr4me.cli.reports import perturb_files, record_files
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
     from hdr4me.collector.backup import Contents
     from hdr4me.collector.config import Settings
-    from hdr4me.collector.stores.protocol import Store
+    from hdr4me.collector.stores.protocol import Registry, Store
     from hdr4me.survey import Survey
 
 
 def serve(
-    survey: Annotated[File, Argument(help="The survey: a round is opened unless one is open.")] = None,
-    database: Annotated[str, Option(help="A file, or postgresql://user@host/name.")] = "collector.db",
+    survey: Annotated[File, Argument(help="The survey file; opens a round unless one is open.")] = None,
+    database: Annotated[str, Option(help="An SQLite file, or postgresql://user@host/name.")] = "collector.db",
     host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, Option(help="The port to listen on; 0 for any free one.")] = 8000,
-    workers: Annotated[int, Option(help="Processes; more than one needs PostgreSQL.")] = 1,
-    origin: Annotated[Texts, Option(help="Origin of pages that may send reports (repeat).")] = None,
-    token: Annotated[Texts, Option(metavar="<scope=token>", help="Allow a token (repeat).")] = None,
-    min_reports: Annotated[int, Option("--min-reports", help="No answer from fewer reports.")] = 100,
-    retain: Annotated[int, Option(help="Days after closing until only a round's tally is kept.")] = 7,
-    tolerance: Annotated[float | None, Option(help="Planned half-width, a share of the range.")] = None,
-    rate: Annotated[float, Option(help="Reports a second for each upload token.")] = 100_000.0,
+    port: Annotated[int, Option(help="The port to listen on; 0 for any free port.")] = 8000,
+    workers: Annotated[int, Option(help="Number of processes; more than one needs PostgreSQL.")] = 1,
+    allow_origin: Annotated[
+        Texts, Option(help="Web origin whose pages may send reports (CORS; repeat).")
+    ] = None,
+    open_uploads: Annotated[bool, Option("--open-uploads", help="Accept reports without a token.")] = False,
+    new_round: Annotated[bool, Option("--new-round", help="Open a round even if one was closed.")] = False,
+    link: Annotated[bool | None, Option(help="Print a link to the dashboard (on a terminal).")] = None,
+    min_reports: Annotated[
+        int, Option("--min-reports", help="Publish no estimate from fewer reports.")
+    ] = 100,
+    retain: Annotated[
+        int, Option(help="Days after closing until reports are deleted and only the tally is kept.")
+    ] = 7,
+    tolerance: Annotated[
+        float | None, Option(help="Planned half-width of intervals, as a share of the range.")
+    ] = None,
+    rate: Annotated[float, Option(help="Largest number of reports per second and upload token.")] = 100_000.0,
 ) -> None:
-    """Collect reports over HTTP; an answered upload is on the disk.
+    """Collect reports over HTTP. A confirmed upload is stored on disk.
 
-    Tokens: upload=…, read=… or admin=…, where 'new' makes one; with an upload token, reports need a token.
+    Reports need a token (hdr4me token add), unless uploads were opened to anyone with --open-uploads.
 
-    Put a reverse proxy with TLS in front before anybody outside this machine sends anything (docs/collector.md).
+    Use a reverse proxy with TLS before other machines send reports (docs/collector.md).
 
     Example: hdr4me serve survey.json --database collector.db --min-reports 1000
     """
@@ -54,31 +66,40 @@ def serve(
 
     opt.check("--port", port, 0 <= port <= 65535, "an integer from 0 to 65535")
     opt.check("--workers", workers, workers >= 1, "a positive integer")
-    tokens = [_scope_and_token(text) for text in token or ()]
     with opt.named_options():
         settings = Settings(
             database=database,
             min_reports=min_reports,
-            origins=tuple(origin or ()),
+            origins=tuple(allow_origin or ()),
             retain_days=retain,
-            open_upload=not any(scope == "upload" for scope, _ in tokens),
             tolerance=tolerance,
             limits=Limits(rate=rate),
         )
     several = workers == 1 or settings.is_postgres
     opt.check("--workers", workers, several, "1 with SQLite; several need --database postgresql://…")
     document = None if survey is None else Survey.load(survey)
-    start(settings, document, tokens, host=host, port=port, workers=workers)
+    start(
+        settings,
+        document,
+        host=host,
+        port=port,
+        workers=workers,
+        open_uploads=open_uploads,
+        new_round=new_round,
+        link=link,
+    )
 
 
 def start(
     settings: Settings,
     document: Survey | None,
-    tokens: list[tuple[str, str]],
     *,
     host: str,
     port: int,
     workers: int = 1,
+    open_uploads: bool = False,
+    new_round: bool = False,
+    link: bool | None = None,
     page: str = "",
     prepare: Callable[[Store, int], object] | None = None,
 ) -> None:
@@ -88,8 +109,8 @@ def start(
 
     with closing(bind(host, port)) as sock:
         with closing(open_store(settings.database)) as store:
-            opened = _open_round(store, document)
-            _add_tokens(store, tokens)
+            opened = _open_round(store, document, new_round)
+            _check_uploads(store, open_uploads)
             if opened is not None and prepare is not None:
                 prepare(store, opened)
         settings = with_secrets(settings)
@@ -99,8 +120,11 @@ def start(
         def started() -> None:
             print_note(f"collecting at {address}")
             if page:
-                print_note(f"answer yourself: {address}{page}")
-            print_note(f"dashboard (this link works once): {address}/#key={settings.link_key}")
+                print_note(f"page to answer on: {address}{page}")
+            if link or (link is None and sys.stderr.isatty()):  # a journal would keep the link
+                print_note(f"dashboard (this link works once): {address}/#key={settings.link_key}")
+            else:
+                print_note(f"dashboard: {address}/ (it asks for a token: hdr4me token add --scope read)")
 
         if workers > 1:
             run_workers(settings, sock, workers, started=started)
@@ -108,62 +132,146 @@ def start(
             run(settings, sock, started=started)
 
 
-def _scope_and_token(text: str) -> tuple[str, str]:
-    scope, _, token = text.partition("=")
-    valid = scope in ("upload", "read", "admin") and token != "" and token.isascii()
-    opt.check("--token", repr(scope[:20]), valid, "upload=…, read=… or admin=… (or upload=new and so on)")
-    return scope, token
-
-
-def _open_round(store: Store, document: Survey | None) -> int | None:
-    """Open a round of the survey unless one is open; its number."""
+def _open_round(store: Store, document: Survey | None, new_round: bool) -> int | None:
+    """Open a round of the survey unless one is open, or was closed and no new round is asked for; its number."""
     rounds = store.rounds()
     if document is None:
         if not rounds:
-            raise InvalidInput("the database has no round: give a survey's document")
+            raise InvalidInput("the database has no round: give a survey file")
         return None
-    if any(round.state == "open" and round.fingerprint == document.fingerprint for round in rounds):
+    own = [round for round in rounds if round.fingerprint == document.fingerprint]
+    if any(round.state == "open" for round in own):
+        return None
+    if own and not new_round:
+        print_note(f"round {own[-1].number} of this survey is {own[-1].state}; --new-round opens another one")
         return None
     opened = store.open_round(document, now=datetime.now(UTC)).number
+    store.record(f"round {opened} opened", "the command line")
     print_note(f"opened round {opened} of survey {document.fingerprint[:12]}")
     return opened
 
 
-def _add_tokens(store: Store, tokens: list[tuple[str, str]]) -> None:
-    from hdr4me.collector.access import digest, new_token
+def _check_uploads(store: Store, open_uploads: bool) -> None:
+    """Open uploads to anyone if that is asked for; otherwise say so if nobody can send reports."""
+    from hdr4me.collector.stores.protocol import ANYONE
 
-    known = {token.sha256 for token in store.tokens()}
-    for scope, token in tokens:
-        if token == "new":
-            token = new_token()
-            print_note(f"new {scope} token (it is shown only now): {token}")
-        if digest(token) not in known:
-            store.add_token(digest(token), scope, "command line")  # type: ignore[arg-type]
-            known.add(digest(token))
+    tokens = store.tokens()
+    if open_uploads and all(token.sha256 != ANYONE for token in tokens):
+        _add_token(store, "send", "anyone", 36_500, anyone=True)
+    elif not open_uploads and all(token.scope != "send" for token in tokens):
+        print_note(
+            "nobody can send reports yet: hdr4me token add --scope send, or restart with --open-uploads"
+        )
+
+
+token = Typer(help="Tokens of a collector: who may send reports, read answers, administer rounds.")
+DATABASE = Annotated[str, Argument(help="An SQLite file, or postgresql://user@host/name.")]
+
+
+def _add_token(store: Registry, scope: str, label: str, days: int, *, anyone: bool = False) -> str:
+    """Add a token and record it; the token, which is stored nowhere."""
+    from hdr4me.collector.access import digest, new_token
+    from hdr4me.collector.stores.protocol import ANYONE
+
+    secret = new_token()
+    expires = int(time.time()) + 86_400 * days
+    with opt.named_options():
+        made = store.add_token(ANYONE if anyone else digest(secret), scope, label, expires=expires)  # type: ignore[arg-type]
+    store.record(f"token {made.number} added ({scope}, {label or 'no label'})", "the command line")
+    return secret
+
+
+@token.command("add")
+def add_token(
+    database: DATABASE,
+    scope: Annotated[str, Option(help="send, read or admin.")],
+    label: Annotated[str, Option(help="A name for the list of tokens.")] = "",
+    days: Annotated[int, Option(help="Days until the token expires.")] = 90,
+) -> None:
+    """Generate a token and print it; only its hash is stored.
+
+    Example: hdr4me token add collector.db --scope read --label dashboard
+    """
+    with opt.needs_collector():
+        from hdr4me.collector import open_registry
+    opt.check("--days", days, 1 <= days <= 3660, "an integer from 1 to 3660")
+    with closing(open_registry(database)) as registry:
+        print(_add_token(registry, scope, label, days))
+
+
+@token.command("list")
+def list_tokens(database: DATABASE, json: JSON = False) -> None:
+    """List the tokens of a collector: number, scope, label and expiry."""
+    with opt.needs_collector():
+        from hdr4me.collector import open_registry
+        from hdr4me.collector.stores.protocol import ANYONE
+    with closing(open_registry(database)) as registry:
+        rows = [
+            {
+                "number": one.number,
+                "scope": one.scope,
+                "who": "anyone" if one.sha256 == ANYONE else "the holder of the token",
+                "label": one.label,
+                "expires": datetime.fromtimestamp(one.expires, UTC).date().isoformat(),
+            }
+            for one in registry.tokens()
+        ]
+    if json:
+        print_json(rows)
+    else:
+        columns = ["number", "scope", "who", "label", "expires"]
+        print_table("tokens", columns, [[row[name] for name in columns] for row in rows])
+
+
+@token.command("revoke")
+def revoke_token(database: DATABASE, number: Annotated[int, Argument(help="The token's number.")]) -> None:
+    """Revoke a token; a running collector refuses it within a second."""
+    with opt.needs_collector():
+        from hdr4me.collector import open_registry
+    with closing(open_registry(database)) as registry:
+        if not registry.remove_token(number):
+            raise InvalidInput(f"there is no token {number}: hdr4me token list shows the tokens")
+        registry.record(f"token {number} revoked", "the command line")
+    print_note(f"token {number} is revoked")
+
+
+@token.command("log")
+def log_of_acts(database: DATABASE, json: JSON = False) -> None:
+    """Print the log of administrative acts."""
+    with opt.needs_collector():
+        from hdr4me.collector import open_registry
+    with closing(open_registry(database)) as registry:
+        acts = registry.acts()
+    if json:
+        print_json([act._asdict() for act in acts])
+    else:
+        print_table("administrative acts", ["minute", "act", "who"], [list(act) for act in acts])
 
 
 def send(
     survey: SURVEY,
-    records: Annotated[Texts, Argument(help="Records: any files that perturb accepts.")] = None,
-    to: Annotated[str, Option(help="The collector's address, such as https://collector.example.")] = "",
-    token: Annotated[str | None, Option(envvar="HDR4ME_TOKEN", help="An upload token, if needed.")] = None,
-    round: Annotated[int | None, Option(help="The round's number; else the latest open round.")] = None,
-    form: Annotated[str, Option("--form", help="How reports travel: arrow or ndjson.")] = "arrow",
-    spool: Annotated[File, Option(help="A folder that keeps reports and ids, to send them again.")] = None,
+    records: Annotated[Texts, Argument(help="Files of records, as for hdr4me perturb.")] = None,
+    to: Annotated[str, Option(help="Address of the collector, such as https://collector.example.")] = "",
+    token: Annotated[
+        str | None, Option(envvar="HDR4ME_TOKEN", help="An upload token, if the collector needs one.")
+    ] = None,
+    round: Annotated[int | None, Option(help="Number of the round; default: the latest open round.")] = None,
+    format: Annotated[str, Option(help="Upload format: arrow or ndjson.")] = "arrow",
+    spool: Annotated[File, Option(help="Keep the reports in this folder, to send them again.")] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
     allow_unusable: UNUSABLE = False,
     json: JSON = False,
 ) -> None:
-    """Randomize records here and send the reports, never the records; each is counted once, whatever fails.
+    """Randomize records on this machine and send the reports to a collector. Each report is counted once.
 
-    Ids are made with the reports and written down before anything is sent. If sending fails, the spool is kept and the
-    message says how to send it again; perturbing again would spend the budget of every user again.
+    Reports and their ids are stored before they are sent. If sending fails, the message says how to send the same
+    reports again; randomizing the records again would spend the budget of every user again.
 
     Example: hdr4me send survey.json records.parquet --to http://127.0.0.1:8000
     """
     with opt.needs_collector():
-        from hdr4me.collector.sending import NotTaken, Spool
+        from hdr4me.collector.sending import NotAccepted, Spool
         from hdr4me.collector.sending import send as send_spool
     from hdr4me.engines import Local
     from hdr4me.survey import Survey
@@ -177,7 +285,7 @@ def send(
     if made.is_there:
         if records:
             raise InvalidInput(
-                f"{folder} is a whole spool: give no records to send it again, or another folder for new reports"
+                f"{folder} already contains reports: omit the records to send them again, or use another --spool folder"
             )
         print_note(f"sending the {len(made):,} reports of {folder}")
     elif not records:
@@ -186,14 +294,14 @@ def send(
         files = record_files(records, encoding, delimiter)
         folder.mkdir(parents=True, exist_ok=True)
         n, quality = perturb_files(Local(), files, document, made.reports, allow_unusable)
-        made.seal(n)
+        made.assign_ids(n)
     try:
         with progress("sending", len(made)) as advance, opt.named_options():
-            sent = send_spool(made, to, token=token, round=round, form=form, progress=advance)
-    except NotTaken as error:
-        how = "Give the token by --token or HDR4ME_TOKEN. " if "needs a token" in str(error) else ""
+            sent = send_spool(made, to, token=token, round=round, form=format, progress=advance)
+    except NotAccepted as error:
+        how = "Give the token with --token or HDR4ME_TOKEN. " if "needs a token" in str(error) else ""
         again = f"hdr4me send {survey} --spool {folder} --to {to}"
-        raise NotTaken(f"{error}. {how}The reports are kept: {again}") from None
+        raise NotAccepted(f"{error}. {how}To send the same reports again: {again}") from None
     if spool is None:
         shutil.rmtree(folder, ignore_errors=True)
     if json:
@@ -203,18 +311,20 @@ def send(
         )
     else:
         total = sent.stored + sent.duplicates
-        print_note(f"sent {total:,} reports: {sent.stored:,} new, {sent.duplicates:,} known")
+        print_note(f"sent {total:,} reports: {sent.stored:,} new, {sent.duplicates:,} already stored")
     if sent.rejected:
-        raise NotTaken(f"the collector rejected {sent.rejected:,} reports")
+        raise NotAccepted(f"the collector rejected {sent.rejected:,} reports")
 
 
 def backup(
     database: Annotated[str, Argument(help="An SQLite file, or postgresql://user@host/name.")],
     output: OUTPUT,
-    despite_damage: Annotated[bool, Option("--despite-damage", help="Leave damaged blocks out.")] = False,
+    despite_damage: Annotated[
+        bool, Option("--despite-damage", help="Omit damaged blocks instead of stopping.")
+    ] = False,
     json: JSON = False,
 ) -> None:
-    """Copy a collector's store while it runs; the copy is read back and every checksum verified.
+    """Copy the database of a collector while it runs, and verify all checksums of the copy.
 
     Example: hdr4me backup collector.db --output monday.backup
     """
@@ -224,22 +334,25 @@ def backup(
     with working("copying and verifying"):
         contents = copy(database, output, despite_damage=despite_damage)
     _summary(contents, json)
-    print_note(f"wrote {output}; every checksum was verified")
+    print_note(f"wrote {output}; all checksums are verified")
 
 
 def restore(
     source: Annotated[Path, Argument(help="A file that backup wrote.")],
     database: Annotated[str, Option(help="A new SQLite file, or postgresql://… without rounds.")],
+    keep_tokens: Annotated[bool, Option("--keep-tokens", help="Keep also tokens revoked since.")] = False,
     json: JSON = False,
 ) -> None:
-    """Make a store of a backup, after every checksum of it is verified; nothing is overwritten.
+    """Restore a backup into a new database after verifying all checksums. Nothing is overwritten.
+
+    The restored store has no tokens, because the backup may contain tokens that were revoked since.
 
     Example: hdr4me restore monday.backup --database collector.db
     """
     from hdr4me.collector.backup import restore as fill
 
     with working("verifying and restoring"):
-        contents = fill(source, database)
+        contents = fill(source, database, keep_tokens=keep_tokens)
     _summary(contents, json)
     print_note(f"restored into {database.rpartition('@')[2] if '://' in database else database}")
 

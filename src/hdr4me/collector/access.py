@@ -1,4 +1,4 @@
-"""Access: bearer tokens known by their SHA-256, a link that works once, and signed sessions."""
+"""Access: bearer tokens stored as SHA-256 hashes, a link that works once, and signed sessions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from itsdangerous import BadSignature, TimestampSigner
 
 from hdr4me.collector.config import Settings
 from hdr4me.collector.errors import Refusal
-from hdr4me.collector.stores.protocol import Scope, Token
+from hdr4me.collector.stores.protocol import ANYONE, Scope, Token
 
 SESSION_SECONDS = 12 * 3600
-_LONGEST = 512
+_SHORTEST, _LONGEST = 32, 512  # characters of a token: a shorter one could be guessed
 
 
 def new_token() -> str:
@@ -37,8 +37,11 @@ class Grant:
     scope: Scope
     source: int
 
+    def __str__(self) -> str:
+        return f"token {self.source}" if self.source else "a session of the dashboard"
+
     def allows(self, scope: str) -> bool:
-        """Whether it covers a scope: admin covers all."""
+        """Whether the grant covers a scope; admin covers all scopes."""
         return self.scope in (scope, "admin")
 
 
@@ -60,16 +63,16 @@ class Access:
         if scheme.lower() != b"bearer" or not given or len(given) > _LONGEST:
             raise Refusal(401, "the Authorization header must be: Bearer TOKEN")
         found: Grant | None = None
-        hashed = digest(given)
-        for token in self.tokens:  # all of them, in constant time: the time says nothing about any of them
-            if hmac.compare_digest(hashed, token.sha256):
+        hashed, now = digest(given), time.time()
+        for token in self.tokens:  # all, in constant time: the time reveals nothing about any token
+            if hmac.compare_digest(hashed, token.sha256) and now < token.expires and len(given) >= _SHORTEST:
                 found = Grant(token.scope, token.number)
         if found is not None:
             return found
         try:
             self._signer.unsign(given, max_age=SESSION_SECONDS)
         except BadSignature:
-            raise Refusal(401, "the token is not known") from None
+            raise Refusal(401, "the token is unknown, expired or revoked") from None
         return Grant("admin", 0)
 
     def require(self, authorization: bytes | None, scope: str) -> Grant:
@@ -77,31 +80,33 @@ class Access:
         grant = self.grant(authorization)
         if grant is not None and grant.allows(scope):
             return grant
-        if scope == "upload" and self._settings.open_upload:
-            return Grant("upload", 0)
+        if scope == "send" and any(t.sha256 == ANYONE and time.time() < t.expires for t in self.tokens):
+            return Grant("send", 0)
         if grant is None:
             raise Refusal(401, f"this needs a token with the scope {scope}")
         raise Refusal(403, f"the token's scope is {grant.scope}: this needs {scope}")
 
     def open_session(self, key: str) -> str:
-        """A session token in exchange for the key of the dashboard's link, which works once in one of the workers."""
+        """A session token for the key of the dashboard's link, which works once over all workers."""
         known = self._settings.link_key
         if known and hmac.compare_digest(digest(key), digest(known)):
             with suppress(FileExistsError):  # creating a file that must not exist is atomic
                 Path(self._settings.run_folder, "used").touch(0o600, exist_ok=False)
                 return self._signer.sign(secrets.token_urlsafe(12)).decode()
-        raise Refusal(401, "this link was used before or is wrong: start the collector again for a new one")
+        raise Refusal(
+            401, "this link is wrong or was used before: start the collector again to get a new link"
+        )
 
 
 @dataclass
 class Rates:
-    """A token bucket for each upload token: it holds the reports of a minute and fills at `rate` per second."""
+    """A token bucket for each token, with the capacity of a minute, that fills at `rate` reports per second."""
 
     rate: float
     _buckets: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def take(self, source: int, reports: int) -> float:
-        """Take reports out of a token's bucket; 0, or the seconds to wait if there are too few."""
+        """Remove reports from a token's bucket; returns 0, or the seconds to wait if the bucket holds too few."""
         at, most = time.monotonic(), 60 * self.rate
         left, before = self._buckets.get(source, (most, at))
         left = min(most, left + (at - before) * self.rate)

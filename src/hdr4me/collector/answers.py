@@ -1,4 +1,4 @@
-"""Answers from a tally that is renewed in steps, so that no reader observes the arrival of one report."""
+"""Answers from a snapshot that is renewed in steps, so that no reader observes the arrival of one report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hdr4me.collector.errors import Refusal
 from hdr4me.collector.stores.protocol import Quarantine, Round, Store
 from hdr4me.errors import HDR4MEError
 from hdr4me.pages.answer import as_csv as rows_as_csv
-from hdr4me.pages.html import FIELDS, stamp
+from hdr4me.pages.html import FIELDS, provenance
 from hdr4me.statistics.intervals import quantile
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
@@ -30,7 +30,7 @@ _KEPT = 64
 
 @dataclass(frozen=True)
 class Asked:
-    """A question of a reader: the method of re-calibration (None: raw), the level, and whether to omit quarantine."""
+    """The parameters of a query: re-calibration method (None: raw), confidence level, whether to omit quarantine."""
 
     recalibrate: str | None = None
     level: float = 0.95
@@ -49,22 +49,24 @@ class Snapshot:
     clean: Tally  # of the reports outside quarantine
     documents: dict[Asked, dict[str, Any]] = field(default_factory=dict)
 
-    def save(self, path: Path) -> None:
-        """Write the snapshot to a file, which replaces the one before; a failure leaves no file."""
+    def save(self, path: Path, store: str) -> None:
+        """Write the snapshot of a store to a file, which replaces the one before; a failure leaves no file."""
         every, clean = dumps(self.every), dumps(self.clean)
         left_out = [[quarantine.hour, quarantine.source] for quarantine in self.left_out]
         head = {"stored": self.stored, "state": self.state, "left_out": left_out, "look": self.look}
-        head["every"] = len(every)
+        head |= {"every": len(every), "store": store}
         with suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_bytes(path, json.dumps(head).encode() + b"\n" + every + clean, mode=0o600)
 
     @classmethod
-    def load(cls, path: Path, survey: Survey) -> Snapshot | None:
-        """The snapshot in a file, after the checksums of its tallies were verified; None if it is unreadable."""
+    def load(cls, path: Path, survey: Survey, store: str) -> Snapshot | None:
+        """The snapshot in a file, after its checksums were verified; None if it is unreadable or of another store."""
         try:
             first, _, rest = path.read_bytes().partition(b"\n")
             head = json.loads(first)
+            if head["store"] != store:
+                return None
             every, clean = loads(rest[: head["every"]], survey), loads(rest[head["every"] :], survey)
             left_out = tuple(Quarantine(hour, source) for hour, source in head["left_out"])
             return cls(int(head["stored"]), str(head["state"]), left_out, int(head["look"]), every, clean)
@@ -77,7 +79,7 @@ def next_step(shown: int, min_reports: int) -> int:
     return shown + max(min_reports, shown // 20)
 
 
-def n_steps(stored: int, min_reports: int) -> int:
+def step_count(stored: int, min_reports: int) -> int:
     """The number of steps up to `stored` reports, at least 1."""
     n, shown = 0, 0
     while (shown := next_step(shown, min_reports)) <= stored:
@@ -86,10 +88,10 @@ def n_steps(stored: int, min_reports: int) -> int:
 
 
 class Answers:
-    """Answers about rounds from at least `min_reports` reports, called in threads.
+    """Answers about rounds with at least `min_reports` reports; the methods are called in threads.
 
-    All questions share the snapshots in `folder`, and so do other workers and a restarted collector: otherwise each
-    would show a different moment, and the difference could be one report.
+    All queries, workers and restarts share the snapshots in `folder`. Otherwise each of them would show a different
+    moment, and the difference could be one report.
     """
 
     def __init__(self, store: Store, min_reports: int, folder: Path | None = None) -> None:
@@ -99,7 +101,7 @@ class Answers:
         self._lock = threading.Lock()
 
     def snapshot(self, number: int) -> Snapshot:
-        """The tallies that are shown of a round; a refusal below `min_reports` valid reports."""
+        """The tallies that are shown for a round; refused below `min_reports` valid reports."""
         with self._lock:
             round, held = self._store.round(number), self._snapshots.get(number)
             left_out = self._store.quarantines(number)
@@ -122,19 +124,19 @@ class Answers:
         """The snapshot that another worker or a previous run shows, or a new one if that is old."""
         path = None if self._folder is None else self._folder / f"round-{round.number}.shown"
         if path is not None:
-            kept = Snapshot.load(path, self._store.survey(round.fingerprint))
+            kept = Snapshot.load(path, self._store.survey(round.fingerprint), self._store.id)
             held = kept or held
             if kept is not None and not self._is_old(kept, round, left_out):
                 self._snapshots[round.number] = kept
                 return kept
         every = self._store.tally(round.number)
         clean = self._store.tally(round.number, without=left_out) if left_out else every
-        look = n_steps(round.stored, self._least) if held is None else held.look + 1
+        look = step_count(round.stored, self._least) if held is None else held.look + 1
         taken = Snapshot(round.stored, round.state, tuple(left_out), look, every, clean)
         if every.n_reports >= self._least:
             self._snapshots[round.number] = taken
             if path is not None:
-                taken.save(path)
+                taken.save(path, self._store.id)
         return taken
 
     def tally(self, number: int, *, without_quarantine: bool = False) -> Tally:
@@ -154,8 +156,8 @@ class Answers:
             held.documents[asked] = found
         return found
 
-    def series(self, series: str, asked: Asked, *, permanent: bool) -> dict[str, Any]:
-        """The rounds of a series together: fresh answers are summed, permanent ones averaged, since noise repeats."""
+    def series(self, series: str, asked: Asked, *, memoized: bool) -> dict[str, Any]:
+        """The rounds of a series together: rounds with fresh noise are summed, memoized responses are averaged."""
         rounds = [round for round in self._store.rounds() if round.series == series]
         if not rounds:
             raise Refusal(404, "there is no round of this series")
@@ -166,10 +168,13 @@ class Answers:
             except Refusal:
                 left_out.append(round.number)
         self._enough(tallies[0] if tallies else None)
-        if not permanent or len(tallies) == 1:
+        if not memoized or len(tallies) == 1:
             found = estimated(together(tallies), asked)
         elif asked.recalibrate is not None:
-            raise Refusal(400, "permanent answers of several rounds are not re-calibrated: ask for one round")
+            raise Refusal(
+                400,
+                "averages of memoized responses are not re-calibrated: ask for one round, or for noise=fresh",
+            )
         else:
             found = estimated(tallies[0], asked) | _averaged(tallies, asked.level)
         numbers = [round.number for round in rounds if round.number not in left_out]
@@ -185,7 +190,7 @@ def estimated(tally: Tally, asked: Asked) -> dict[str, Any]:
     else:
         rows = found.table(asked.level)
     about = {"reports": tally.n_reports, "rejected": tally.rejected, "simultaneous": False}
-    made = stamp(tally.survey.fingerprint, tally.survey.epsilon, asked.level)
+    made = provenance(tally.survey.fingerprint, tally.survey.epsilon, asked.level)
     return {**made, **about, "advice": advice, "rows": rows}
 
 
@@ -199,10 +204,10 @@ def together(tallies: Sequence[Tally]) -> Tally:
 
 
 def _averaged(tallies: Sequence[Tally], level: float) -> dict[str, Any]:
-    """What differs from the document of the first round if users give permanent answers: the average of the rounds."""
+    """The fields of the document for the average of rounds with memoized responses."""
     answers = [tally.estimate() for tally in tallies]
     found = average(
-        [answer.value for answer in answers], [answer.standard_error for answer in answers], permanent=True
+        [answer.value for answer in answers], [answer.standard_error for answer in answers], memoized=True
     )
     fewest = np.min([answer.n_answers for answer in answers], axis=0)
     reach = quantile(level, fewest) * found.standard_error
@@ -215,7 +220,9 @@ def _averaged(tallies: Sequence[Tally], level: float) -> dict[str, Any]:
             "upper": float(found.estimate[i] + reach[i]),
             "answers": int(sum(answer.n_answers[i] for answer in answers)),
         }
-    advice = ["The average of rounds with permanent answers: its errors hold whatever changed."]
+    advice = [
+        "The average of rounds with memoized responses; its standard errors are valid even if the noise repeats."
+    ]
     n = sum(tally.n_reports for tally in tallies)
     return {"reports": n, "rejected": {}, "advice": advice, "rows": rows}
 

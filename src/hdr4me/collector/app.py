@@ -1,4 +1,4 @@
-"""The collector's routes beside the uploads (rounds, surveys, answers, administration), and what they show."""
+"""The collector's routes beside the uploads (rounds, surveys, answers, administration)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 from hdr4me.accounting.poisoning import manipulation_bounds
-from hdr4me.auditing.alarms import watch
+from hdr4me.auditing.alarms import present_shares, watch
 from hdr4me.collector.answers import Asked, Snapshot, as_csv
 from hdr4me.collector.errors import Refusal
 from hdr4me.collector.export import write_parquet
@@ -74,6 +74,7 @@ def build_app(collector: Collector) -> ASGIApp:
                 ("GET", "/v1/series/{series}/estimate", "read", routes.series),
                 ("GET", "/v1/surveys/{fingerprint}", "", routes.survey),
                 ("GET", "/v1/surveys/{fingerprint}/explanation", "", routes.explanation),
+                ("GET", "/v1/acts", "admin", routes.acts),
                 ("POST", "/v1/session", "", routes.session),
                 ("GET", "/", "", routes.page),
                 ("GET", "/answer", "", routes.page),
@@ -94,11 +95,11 @@ class _Routes:
         self._c = collector
 
     def needing(self, scope: str, endpoint: Endpoint) -> Endpoint:
-        """An endpoint that needs a token with a scope, or none if the scope is empty."""
+        """An endpoint that needs a token with a scope; an empty scope needs no token."""
 
         async def checked(request: Request) -> Response:
             if scope:
-                self._c.access.require(header_of(request.scope, b"authorization"), scope)
+                request.state.who = self._c.access.require(header_of(request.scope, b"authorization"), scope)
             return await endpoint(request)
 
         return checked
@@ -143,10 +144,16 @@ class _Routes:
         key = document.get("key") if isinstance(document, dict) else None
         if not isinstance(key, str):
             raise Refusal(400, 'the body must be {"key": …}, the key of the dashboard\'s link')
-        return _json({"token": self._c.access.open_session(key)})
+        token = self._c.access.open_session(key)
+        await self._c.read(self._c.store.record, "session opened", "the link of the dashboard")
+        return _json({"token": token})
+
+    async def acts(self, request: Request) -> Response:
+        """The log of administrative acts."""
+        return _json({"acts": [act._asdict() for act in await self._c.read(self._c.store.acts)]})
 
     async def rounds(self, request: Request) -> Response:
-        """Every round; the number of reports and the scope of the token only for readers."""
+        """Every round; the number of reports is given to readers only."""
         grant = self._c.access.grant(header_of(request.scope, b"authorization"))
         found = []
         for round in await self._c.read(self._c.store.rounds):
@@ -178,11 +185,12 @@ class _Routes:
     async def open_round(self, request: Request) -> Response:
         async with reading(self._c, request.scope, request.receive, _MOST_DOCUMENT) as body:
             survey = await self._c.parse(Survey.from_json, body)
-        round = await self._c.change_round(self._c.store.open_round, survey, "round opened")
+        round = await self._c.change_round(self._c.store.open_round, survey, "opened", request.state.who)
         return _json({"round": round.number, "survey": round.fingerprint, "state": round.state}, 201)
 
     async def close_round(self, request: Request) -> Response:
-        round = await self._c.change_round(self._c.store.close_round, self._number(request), "round closed")
+        change, number = self._c.store.close_round, self._number(request)
+        round = await self._c.change_round(change, number, "closed", request.state.who)
         return _json({"round": round.number, "state": round.state})
 
     async def quarantine(self, request: Request) -> Response:
@@ -196,6 +204,8 @@ class _Routes:
             raise Refusal(400, '"on" must be true or false')
         chosen = Quarantine(given.get("hour"), given.get("source"))
         await self._c.read(self._c.store.set_quarantine, number, chosen, on=on)
+        what = f"hour {chosen.hour}, source {chosen.source} {'quarantined' if on else 'released'}"
+        await self._c.read(self._c.store.record, f"round {number}: {what}", str(request.state.who))
         return _json({"round": number, "quarantines": await self._c.read(self._c.store.quarantines, number)})
 
     async def delete(self, request: Request) -> Response:
@@ -218,12 +228,12 @@ class _Routes:
         return _json(found)
 
     async def series(self, request: Request) -> Response:
-        answers = request.query_params.get("answers", "permanent")
-        if answers not in ("permanent", "fresh"):
-            raise InvalidInput.of("answers", answers, "permanent or fresh")
+        noise = request.query_params.get("noise", "memoized")
+        if noise not in ("memoized", "fresh"):
+            raise InvalidInput.of("noise", noise, "memoized or fresh")
         asked, series = _asked(request), request.path_params["series"]
-        permanent = answers == "permanent"
-        return _json(await self._c.read(self._c.answers.series, series, asked, permanent=permanent))
+        memoized = noise == "memoized"
+        return _json(await self._c.read(self._c.answers.series, series, asked, memoized=memoized))
 
     async def tally(self, request: Request) -> Response:
         number = self._number(request)
@@ -234,9 +244,10 @@ class _Routes:
         """Every stored report with its id, as one Parquet file that is made while it is sent."""
         number = self._number(request)
         round = await self._c.read(self._c.store.round, number)
-        if round.state == "sealed":
-            raise Refusal(410, f"round {number} is sealed: only its tally is kept")
+        if round.state == "finalized":
+            raise Refusal(410, f"round {number} is finalized: only its tally is kept")
         headers = _attachment(f"round-{number}.parquet", "vnd.apache.parquet")
+        await self._c.read(self._c.store.record, f"round {number} exported", str(request.state.who))
         return StreamingResponse(self._parquet_pieces(number), headers=headers)
 
     async def _parquet_pieces(self, number: int) -> AsyncIterator[bytes]:
@@ -255,14 +266,14 @@ class _Routes:
     async def page(self, request: Request) -> Response:
         file = _files().get(request.url.path)
         if file is None:
-            raise Refusal(404, "there is nothing here")
+            raise Refusal(404, "there is no such address")
         kind = f"text/{_KINDS[file.suffix.lower()]}; charset=utf-8"
         headers = {"content-type": kind, "content-security-policy": _POLICY, "cache-control": "no-cache"}
         return Response(file.read_bytes(), headers=headers)
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's scalars as Python's."""
+    """A NumPy scalar as a Python number."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} has no JSON form")
@@ -311,6 +322,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
     except Refusal:
         held = None
     tally = None if held is None else held.every
+    present = None if tally is None else present_shares(tally)
     return {
         "round": number,
         "survey": round.fingerprint,
@@ -325,7 +337,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         "by_source": sorted(by_source.items()),
         "rejected": store.rejections(number),
         "plan": _plan(tally, settings.tolerance),
-        "manipulation_bounds": [one.to_dict() for one in manipulation_bounds(survey)],
+        "manipulation_bounds": [one.to_dict() for one in manipulation_bounds(survey, present)],
         **({"alarms": []} if held is None else _alarms(held)),
         "quarantines": store.quarantines(number),
         "damaged_blocks": len([damage for damage in store.damage() if damage.round in (None, number)]),
@@ -348,7 +360,7 @@ def _plan(tally: Tally | None, tolerance: float | None) -> dict[str, Any]:
 
 
 def _alarms(held: Snapshot) -> dict[str, Any]:
-    """Counts that no honest population produces; the error probability is spent over all snapshots."""
+    """Counts that are not plausible for a population of users; the error probability is spent over all snapshots."""
     found = watch(held.every, look=held.look)
     return {
         "alarms": [{"name": a.kind, "level": found.level, **a.to_dict()} for a in found.alarms],
@@ -360,7 +372,7 @@ def _alarms(held: Snapshot) -> dict[str, Any]:
 
 @dataclass(eq=False)
 class _Counts(registry.Collector):
-    """Reads the store at every scrape, so the counts are right after a restart and with many workers."""
+    """Reads the store at every scrape, so that the counts survive a restart and include all workers."""
 
     _collector: Collector
 
@@ -368,7 +380,7 @@ class _Counts(registry.Collector):
         store, writer = self._collector.store, self._collector.writer
         stored = GaugeMetricFamily("hdr4me_reports_stored", "Reports stored", labels=["round", "state"])
         rejected = CounterMetricFamily(
-            "hdr4me_uploads_rejected", "Uploads that were no reports", labels=["round", "reason"]
+            "hdr4me_uploads_rejected", "Uploads that were rejected", labels=["round", "reason"]
         )
         for round in store.rounds():
             stored.add_metric([str(round.number), round.state], round.stored)

@@ -23,14 +23,14 @@ from hdr4me.survey import Survey
 from hdr4me.survey.canonical import parse
 from hdr4me.tally.file import loads
 
-FORMAT, VERSION = "hdr4me-backup", 1
+FORMAT, VERSION = "hdr4me-backup", 2
 _LONGEST_HEADER = 1 << 16
 FilePath = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a backup holds, after every checksum was verified; `size` is the bytes of its SQLite part."""
+    """The contents of a backup, after every checksum was verified; `size` is the bytes of its SQLite part."""
 
     rounds: int
     blocks: int
@@ -41,7 +41,7 @@ class Contents:
 def backup(where: FilePath, target: FilePath, *, despite_damage: bool = False) -> Contents:
     """Copy a store (a path or URL) into one file while the collector runs, read it back and verify every checksum.
 
-    The file appears whole or not at all. `despite_damage` leaves damaged blocks out instead of raising Damaged.
+    The file is complete or absent. `despite_damage` leaves damaged blocks out instead of raising Damaged.
     """
     with replacing(target, mode=0o600) as temporary, _folder(target) as folder:
         body = Path(folder, "body.db")
@@ -59,7 +59,7 @@ def backup(where: FilePath, target: FilePath, *, despite_damage: bool = False) -
             file.write(_line(header))
             shutil.copyfileobj(source, file, 1 << 20)
     if Path(target).is_file():
-        verify(target)  # what is on the disk
+        verify(target)  # the bytes on the disk
     return contents
 
 
@@ -110,15 +110,15 @@ def _extract(path: Path, body: Path) -> Contents:
                 shutil.copyfileobj(file, target, 1 << 20)
     except OSError as error:
         raise StoreUnavailable(f"{path}: {error.strerror}") from error
-    whole = _sha256(body) == header["sha256"]
+    complete = _sha256(body) == header["sha256"]
     try:
         contents, found, damage = _inspect(body)
     except (HDR4MEError, sqlite3.Error) as error:
-        if whole and isinstance(error, HDR4MEError):
+        if complete and isinstance(error, HDR4MEError):
             raise
         raise Damaged(str(path), [Damage(None, None, f"its SQLite part cannot be read ({error})")]) from error
     names = [name for name in found["tables"] if found["tables"][name] != header["tables"].get(name)]
-    if not damage and (not whole or names or len(header["tables"]) != len(found["tables"])):
+    if not damage and (not complete or names or len(header["tables"]) != len(found["tables"])):
         text = f"the contents of {', '.join(names)} were changed" if names else "its SHA-256 does not match"
         damage = [Damage(None, None, text)]
     if damage:
@@ -140,7 +140,9 @@ def _header(path: Path, file: IO[bytes]) -> dict[str, Any]:
         raise FormatError(f"{path} is not a backup, or damaged: its format is not {FORMAT!r}")
     version = header.get("version")
     if version != VERSION:
-        raise FormatError(f"{path} is a backup of version {version!r}: this program reads {VERSION}")
+        raise FormatError(
+            f"{path} is a backup of version {version!r}: this program supports version {VERSION}"
+        )
     fields = {"format", "version", "tables", "sha256"}
     if set(header) != fields or not isinstance(header["tables"], dict) or _line(header) != line:
         raise FormatError(f"{path} is damaged: its first line was changed")
@@ -177,7 +179,7 @@ def _inspect(body: Path) -> tuple[Contents, dict[str, Any], list[Damage]]:
 
 
 def _digest(rows: Rows) -> str:
-    """SHA-256 of a table, whatever the order of its rows."""
+    """SHA-256 of a table; independent of the order of its rows."""
     total = hashlib.sha256()
     for row in sorted(rows, key=repr):
         total.update(repr(row).encode() + b"\n")
@@ -189,20 +191,36 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def restore(source: FilePath, where: FilePath) -> Contents:
-    """Make a store of a verified backup: a new SQLite file, or the tables of a PostgreSQL database without rounds."""
+def _renew(body: Path, keep_tokens: bool) -> None:
+    """Make a verified copy a store of its own."""
+    with closing(sqlite.connect(body)) as connection, sqlite.transaction(connection, body):
+        connection.execute("update settings set value = lower(hex(randomblob(16))) where name = 'store'")
+        if not keep_tokens:
+            connection.execute("delete from tokens")
+
+
+def restore(source: FilePath, where: FilePath, *, keep_tokens: bool = False) -> Contents:
+    """Make a store of a verified backup: a new SQLite file, or the tables of a PostgreSQL database without rounds.
+
+    The store has a new id, and no tokens unless `keep_tokens`: a token may have been revoked since the backup.
+    """
     if not is_postgres(where):
-        target = Path(where)
-        if target.exists() or target.with_name(target.name + "-wal").exists():
-            raise InvalidInput(f"{where} exists already: restore into a new file, then move it")
+        target = sqlite.real_path(where)
+        beside = sqlite.side_files(target)
+        if target.exists():
+            raise InvalidInput(f"{where} exists already: move it and its side files away, then restore")
+        if beside:
+            raise InvalidInput(f"{beside[0]} belongs to an earlier store: move it away, then restore")
         with replacing(target, mode=0o600) as temporary, _folder(target) as folder:
             contents = _extract(Path(source), body := Path(folder, "body.db"))
+            _renew(body, keep_tokens)
             shutil.copyfile(body, temporary)
         return contents
     from hdr4me.collector.stores.postgres.database import Database, fill
 
     with tempfile.TemporaryDirectory() as folder:
         contents = _extract(Path(source), body := Path(folder, "body.db"))
+        _renew(body, keep_tokens)
         with (
             closing(sqlite.connect(body, readonly=True)) as copy,
             closing(Database(str(where))) as database,

@@ -42,7 +42,7 @@ class Batch:
     ids: bytes  # the ids end to end, in any order
     data: bytes  # the wire bytes of the reports end to end (`Report.to_bytes(survey)`)
     sizes: Sequence[int] | None = None  # bytes of each report; None if all have the same size
-    rejected: list[tuple[int, str]] = field(default_factory=list)  # lines that are no reports, and why
+    rejected: list[tuple[int, str]] = field(default_factory=list)  # rejected lines, with the reasons
     hour: int = field(default_factory=hour_now)
     stored: int = 0  # reports stored now
     refused: bool = False  # none was stored because the round is not open
@@ -55,8 +55,8 @@ class Batch:
         if type(self.ids) is not bytes or len(self.ids) % ID_SIZE:
             raise InvalidInput.of("ids", self.ids[:40], f"{ID_SIZE} bytes for each report")
         n, size = len(self), len(self.data)
-        whole = not size % n if n and self.sizes is None else size == sum(self.sizes or ())
-        if not whole or (self.sizes is not None and len(self.sizes) != n):
+        complete = not size % n if n and self.sizes is None else size == sum(self.sizes or ())
+        if not complete or (self.sizes is not None and len(self.sizes) != n):
             raise InvalidInput.of("data", self.data[:40], "the bytes of one report for each id")
 
     def __len__(self) -> int:
@@ -128,7 +128,7 @@ class Group:
             try:
                 found.append((block, block.rows(survey)))
             except FormatError as error:
-                raise InvalidInput(f"a payload is no report of round {self.round}") from error
+                raise InvalidInput(f"a payload is not a report of round {self.round}") from error
         return found
 
     def _take(self, rows: Numbers) -> tuple[bytes, bytes]:
@@ -143,7 +143,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Block:
-    """Reports of one round, hour and source, sorted by id, so that the order of arrival is lost."""
+    """Reports of one round, hour and source, sorted by id, which removes the order of arrival."""
 
     number: int
     round: int

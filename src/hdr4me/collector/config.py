@@ -37,13 +37,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that a worker needs; it is passed to worker processes."""
+    """The settings of one worker; they are passed to worker processes."""
 
     database: str  # a path for SQLite, or postgresql://…
     min_reports: int = 100  # no answer from fewer valid reports; also the smallest step between two answers
     origins: tuple[str, ...] = ()  # origins (https://example.org) whose pages may call the collector
     retain_days: int = 7  # days after closing until only the tally of a round is kept
-    open_upload: bool = True  # whether reports are accepted without a token
     tolerance: float | None = None  # the planned half-width of 95 % intervals, as a share of the range
     secret: bytes = b""  # signs sessions; the same in all workers
     link_key: str = ""  # the key of the dashboard's link

@@ -63,7 +63,7 @@ class SchemaTooNew(StoreError):
     """The store was written by a newer version of this program."""
 
 
-class Sealed(StoreError):
+class Finalized(StoreError):
     """The reports of the round are deleted: only its tally is kept."""
 
 
@@ -99,12 +99,14 @@ class Damaged(StoreError):
         self.damage = tuple(damage)
         shown = "; ".join(map(str, self.damage[:5]))
         more = f"; and {len(self.damage) - 5} more" if len(self.damage) > 5 else ""
-        super().__init__(f"{where} is damaged: {shown}{more}. Restore a backup; the other blocks are intact")
+        super().__init__(
+            f"{where} is damaged: {shown}{more}. Restore a backup to recover them; the other blocks are intact"
+        )
 
 
 @dataclass(frozen=True)
 class Log:
-    """Writes events; times are truncated to the minute, so that no line reveals when one report arrived."""
+    """Writes events; times are truncated to the minute, so that no line reveals when a report arrived."""
 
     file: IO[str] | None = None
 
@@ -121,7 +123,7 @@ class Log:
 
 
 class _ToLog(logging.Handler):
-    """The messages of the HTTP server as events; of exceptions only the type and the place."""
+    """Writes messages of the HTTP server as events; for an exception only its type and location."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
@@ -130,13 +132,13 @@ class _ToLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
-            self._log.failure("unforeseen error in a request", error)
+            self._log.failure("unexpected error in a request", error)
         elif record.levelno >= logging.ERROR:
             self._log.event("server error", said=str(record.msg)[:200])
 
 
 def quiet_server(log: Log) -> None:
-    """Write the errors of the HTTP server to `log`, and its access log nowhere, since it holds addresses."""
+    """Write the errors of the HTTP server to `log`; disable its access log, which contains addresses."""
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "psycopg.pool"):
         logger = logging.getLogger(name)
         logger.handlers = [_ToLog(log)] if name == "uvicorn.error" else []

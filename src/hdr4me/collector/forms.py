@@ -1,38 +1,40 @@
-"""The three forms of an upload: one JSON report, lines of JSON, an Arrow stream; each becomes a checked `Batch`."""
+"""The formats of an upload: one JSON report, JSON lines, or an Arrow stream; each is parsed into a checked `Batch`."""
 
 from __future__ import annotations
 
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.channels.channel import AnswerFormat
 from hdr4me.collector.batch import Batch, Mask
 from hdr4me.collector.errors import Refusal
 from hdr4me.errors import FormatError
 from hdr4me.io import arrow
 from hdr4me.io.blocks import to_wire
 from hdr4me.io.lines import _parsed, _shape, longest_line, understand
-from hdr4me.io.report import Reason, Report, fault, pack, prefix_of, understood
+from hdr4me.io.report import Reason, Report, pack, prefix_of, understood
 from hdr4me.kernels.exact.count import count_reports
 from hdr4me.kernels.exact.ids import warm
 from hdr4me.survey import Survey
-from hdr4me.survey.canonical import no_twins
+from hdr4me.survey.canonical import no_duplicates
 from hdr4me.survey.layout import Layout
 from hdr4me.tally.tally import count_any
 
 BAD_ID = "not an id of 32 hexadecimal digits"
 _HEAD, _MIDDLE = b'{"id":"', b'","report":'
-_ANSWERS: msgspec.json.Decoder[list[list[int]]] = msgspec.json.Decoder(list[list[int]])
+_ANSWERS = msgspec.json.Decoder(list[Annotated[list[int], msgspec.Meta(min_length=1)]])
 
 Bytes = NDArray[np.uint8]
+_Question = tuple[bytes, list[tuple[int, int]], Callable[[Sequence[int]], bool] | None]
 
 
 def id_of(text: bytes) -> bytes | None:
@@ -59,12 +61,25 @@ class Forms:
         return prefix_of(self.survey.fingerprint).encode()
 
     @cached_property
+    def _questions(self) -> list[_Question]:
+        """For each question its wire number, the bound and size of each field, and a further check if there is one."""
+        found: list[_Question] = []
+        for number, question in enumerate(self.survey.questions):
+            channel = question.channel
+            fields = [(field.bound, field.size) for field in channel.fields]
+            bounds_suffice = type(channel).is_output is AnswerFormat.is_output
+            found.append(
+                (number.to_bytes(2, "little"), fields, None if bounds_suffice else channel.is_output)
+            )
+        return found
+
+    @cached_property
     def longest(self) -> int:
         """The length of the longest JSON of a report."""
         return longest_line(self.survey)
 
     def warm(self) -> None:
-        """Compile the kernels that uploads of this survey need, so that the first one does not wait for it."""
+        """Compile the kernels for uploads of this survey, so that the first upload does not wait."""
         self.lines(_HEAD + b"0" * 32 + _MIDDLE + self._prefix + b"]}}", 0)
         rows = np.zeros((self.most, self.survey.report_size), np.uint8)  # many rows have their own kernel
         self._status(rows)
@@ -72,17 +87,17 @@ class Forms:
 
     def one(self, body: bytes, id: bytes, source: int) -> Batch:
         """One report as JSON, under the id of the request."""
-        answers = self._canonical(body)
-        if answers is None:
+        data = self._canonical(body)
+        if data is None:
             found = understand(body, self.survey)
             if not isinstance(found, Report):
                 reason = Reason.MALFORMED if found is None else found
                 return Batch(self.round, source, b"", b"", None, [(1, reason.text)])
-            answers = found.answers
-        return Batch(self.round, source, id, pack(answers, self.survey, padded=False))
+            data = pack(found.answers, self.survey, padded=False)
+        return Batch(self.round, source, id, data)
 
-    def _canonical(self, body: bytes) -> Sequence[tuple[int, ...]] | None:
-        """The answers in a body as the clients of this package write it; None if it needs the general parser."""
+    def _canonical(self, body: bytes) -> bytes | None:
+        """The wire bytes of a valid report as the clients of this package write it; None for the general parser."""
         prefix = self._prefix
         if not body.startswith(prefix) or not body.endswith(b"]}"):
             return None
@@ -90,7 +105,24 @@ class Forms:
             answers = _ANSWERS.decode(body[len(prefix) - 1 : -1])
         except (msgspec.MsgspecError, RecursionError):
             return None
-        return [*map(tuple, answers)] if fault(answers, self.survey) is None else None
+        if len(answers) != self.survey.sampled:
+            return None
+        parts, previous, questions = [], -1, self._questions
+        for question, *numbers in answers:
+            if not previous < question < len(questions):
+                return None
+            head, fields, is_output = questions[question]
+            if len(numbers) != len(fields):
+                return None
+            parts.append(head)
+            for number, (bound, size) in zip(numbers, fields, strict=True):
+                if not 0 <= number < bound:
+                    return None
+                parts.append(number.to_bytes(size, "little"))
+            if is_output is not None and not is_output(numbers):
+                return None
+            previous = question
+        return b"".join(parts)
 
     def lines(self, body: bytes, source: int) -> Batch:
         """Lines `{"id": "32 hexadecimal digits", "report": {...}}`; blank lines are skipped."""
@@ -142,7 +174,7 @@ class Forms:
         document: Any = None
         if len(content) <= self.longest + 256:
             with suppress(ValueError, RecursionError):
-                document = json.loads(content.decode("utf-8"), object_pairs_hook=no_twins)
+                document = json.loads(content.decode("utf-8"), object_pairs_hook=no_duplicates)
         if not isinstance(document, dict) or set(document) != {"id", "report"}:
             return Reason.MALFORMED.text
         text = document["id"]

@@ -1,4 +1,4 @@
-"""The client for many records: a spool of reports and their ids, sent until every report is counted once."""
+"""The client for many records: a spool of reports and their ids, sent until the collector has accepted all of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hdr4me.io.files import read_blocks
 from hdr4me.io.lines import write_lines
 from hdr4me.survey import Survey
 
-# The forms of a batch, and their content types.
+# The formats of a batch, and their content types.
 FORMS = {"arrow": "application/vnd.apache.arrow.stream", "ndjson": "application/x-ndjson"}
 MOST = 10_000
 _TRIES = 8
@@ -35,7 +35,7 @@ _AGAIN = {408, 425, 429, 500, 502, 503, 504, 507}
 Bytes = NDArray[np.uint8]
 
 
-class NotTaken(HDR4MEError):
+class NotAccepted(HDR4MEError):
     """The collector did not accept a batch; the spool still holds all reports."""
 
 
@@ -65,8 +65,8 @@ class Spool:
         """Whether the spool is complete: its ids are written last."""
         return (self.folder / "ids").is_file() and self.reports.is_file()
 
-    def seal(self, n: int) -> None:
-        """Generate an id for each of the n reports; after that the spool can be sent."""
+    def assign_ids(self, n: int) -> None:
+        """Generate an id for each of the n reports; then the spool is complete and can be sent."""
         write_bytes(self.folder / "ids", secrets.token_bytes(ID_SIZE * n))
 
     def batches(self, most: int = MOST) -> Iterator[tuple[Bytes, Bytes]]:
@@ -95,7 +95,7 @@ def as_lines(ids: Bytes, rows: Bytes, survey: Survey) -> bytes:
 
 
 def find_round(client: httpx.Client, survey: Survey, number: int | None) -> int:
-    """The open round of the survey, or the one that was named."""
+    """The latest open round of the survey, or the given round."""
     rounds = _ask(lambda: client.get("/v1/rounds"), time.sleep)["rounds"]
     states = {one["round"]: one["state"] for one in rounds if one["survey"] == survey.fingerprint}
     found = [one for one, state in states.items() if (state == "open" if number is None else one == number)]
@@ -103,7 +103,9 @@ def find_round(client: httpx.Client, survey: Survey, number: int | None) -> int:
         return int(found[-1])
     if number is not None:
         name = survey.fingerprint[:12]
-        raise InvalidInput(f"round {number} of this collector is not a round of survey {name}")
+        raise InvalidInput(
+            f"round {number} of this collector is not a round of survey {name}: use the survey of that round"
+        )
     raise InvalidInput(f"this collector has no open round of survey {survey.fingerprint[:12]}")
 
 
@@ -120,7 +122,7 @@ def send(
 ) -> Sent:
     """Send a spool; each batch is sent again, after a random and growing delay, until the collector accepts it.
 
-    The reports go to the given round, or to the latest open round of the survey. NotTaken means that the collector
+    The reports go to the given round, or to the latest open round of the survey. NotAccepted means that the collector
     refused a batch or was not reachable; the spool can be sent again.
     """
     if form not in FORMS:
@@ -143,7 +145,7 @@ def send(
 
 
 def _ask(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) -> dict[str, Any]:
-    """The answer to a request, which is repeated until the answer is final."""
+    """The answer to a request; it is repeated while the answer says to try again."""
     reason = ""
     for attempt in range(_TRIES):
         asked = 0.0
@@ -165,11 +167,11 @@ def _ask(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) ->
             if response.status_code == 200:
                 if isinstance(found, dict):
                     return found
-                raise NotTaken("the answer is not that of a collector: is the address right?")
+                raise NotAccepted("the answer is not from a collector: check the address")
             if response.status_code not in _AGAIN:
-                raise NotTaken(reason)
+                raise NotAccepted(reason)
             text = response.headers.get("retry-after", "")
             asked = min(float(text), _LONGEST_WAIT) if text.isascii() and text.isdigit() else 0.0
-        if attempt + 1 < _TRIES:  # full jitter: senders that were refused together do not return together
+        if attempt + 1 < _TRIES:  # full jitter: senders that were refused together do not retry together
             wait(max(asked, random.SystemRandom().uniform(0, min(_LONGEST_WAIT, 0.5 * 2**attempt))))
-    raise NotTaken(reason)
+    raise NotAccepted(reason)

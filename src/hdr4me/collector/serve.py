@@ -44,9 +44,9 @@ _LONG_HEAD = _last_answer("431 Request Header Fields Too Large", "the headers ar
 
 
 class DeadlineProtocol(HttpToolsProtocol):
-    """A connection with a deadline from the first byte of a request to its last, for which uvicorn has no setting.
+    """A connection with a deadline from the first byte of a request to its last; uvicorn has no setting for it.
 
-    A sweep, once a second, ends every connection whose request, or whose reading of an answer, takes too long.
+    A sweep, once a second, ends every connection whose client sends a request or reads an answer too slowly.
     """
 
     limits: Limits = Limits()

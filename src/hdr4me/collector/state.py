@@ -1,4 +1,4 @@
-"""The running collector: its store, its writer, and the parts of the store that every request needs."""
+"""The running collector: its store, its writer, and the cached data that every request needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hdr4me.collector.batch import Batch, hour_now
 from hdr4me.collector.config import Settings
 from hdr4me.collector.errors import Log, Refusal, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from hdr4me.collector.forms import Forms
-from hdr4me.collector.stores.protocol import Round, Store, seal_due
+from hdr4me.collector.stores.protocol import Round, Store, finalize_due
 from hdr4me.errors import HDR4MEError
 
 MOST_AT_ONCE = 200_000  # reports in a transaction, beyond which the rest waits for the next
@@ -43,11 +43,11 @@ class Writer:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def submit(self, batch: Batch) -> asyncio.Future[None]:
-        """Queue a batch, or refuse it; the future is done when the batch is on the disk and holds its result."""
+        """Queue a batch, or refuse it; the future is done when the batch is on the disk and contains its result."""
         if self._stop:
             raise Refusal(503, "the collector is stopping: try again", retry_after=5)
         if self.waiting + len(batch) > self.most_waiting and self.waiting:
-            raise Refusal(503, "too many reports wait to be written: try again later", retry_after=2)
+            raise Refusal(503, "too many reports are waiting to be written: try again later", retry_after=2)
         batch.written = asyncio.get_running_loop().create_future()
         self._queue.append(batch)
         self.waiting += len(batch)
@@ -113,7 +113,7 @@ class Writer:
         except Exception as error:
             if len(group) == 1:
                 raise
-            # The contents of one batch made the store fail, which those of a parsed batch should not.
+            # The contents of one batch made the store fail, although it was parsed without an error.
             self.log.failure("a group failed and is written one by one", error, requests=len(group))
         failed = []
         for batch in group:
@@ -124,7 +124,7 @@ class Writer:
         return failed
 
     def _fail(self, group: list[Batch], error: BaseException) -> None:
-        """Acknowledge nothing of a group; the senders may send it again under the same ids."""
+        """Refuse all batches of a group; the senders may send them again under the same ids."""
         self.log.failure("write failed", error, reports=sum(map(len, group)))
         status, sentence, wait = 503, "the store does not answer: nothing was stored, try again", 2
         if isinstance(error, StoreFull):
@@ -153,11 +153,11 @@ class Writer:
 
 
 T = TypeVar("T")
-_SEAL_EVERY = 600.0  # seconds between two searches for rounds to seal
+_FINALIZE_EVERY = 600.0  # seconds between two searches for rounds to finalize
 
 
 class Collector:
-    """Everything that requests share; what is read from the store is renewed, since another worker may change it."""
+    """The data that requests share; it is renewed every second, because another worker may change the store."""
 
     def __init__(self, store: Store, settings: Settings, log: Log | None = None) -> None:
         self.store, self.settings, self.log = store, settings, log or Log()
@@ -174,7 +174,7 @@ class Collector:
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="hdr4me-reader")
         self._parser = ThreadPoolExecutor(1, thread_name_prefix="hdr4me-parser")
         self._watch: asyncio.Task[None] | None = None
-        self._next_seal = time.monotonic()
+        self._next_finalize = time.monotonic()
 
     async def start(self) -> None:
         """Read rounds and tokens, compile what uploads need, and begin to write."""
@@ -198,7 +198,7 @@ class Collector:
         self.log.event("stopped", written_at_the_end=waiting)
 
     async def _keep_fresh(self) -> None:
-        """Renew every second, and seal rounds from time to time."""
+        """Renew the cached data every second, and finalize rounds every ten minutes."""
         while True:
             await asyncio.sleep(1.0)
             try:
@@ -208,28 +208,29 @@ class Collector:
                     self.log.failure("the store does not answer", error)
                 self.ready = False
             except Exception as error:
-                self.log.failure("unforeseen error", error)
+                self.log.failure("unexpected error", error)
             else:
                 self.ready = True
-            if time.monotonic() >= self._next_seal:
-                self._next_seal = time.monotonic() + _SEAL_EVERY
-                await self._seal()
+            if time.monotonic() >= self._next_finalize:
+                self._next_finalize = time.monotonic() + _FINALIZE_EVERY
+                await self._finalize()
 
-    async def _seal(self) -> None:
+    async def _finalize(self) -> None:
         """Keep only the tallies of rounds whose grace period is over."""
         now, days = datetime.now(UTC), self.settings.retain_days
         try:
-            kept = await self.read(seal_due, self.store, now=now, grace_days=days)
+            kept = await self.read(finalize_due, self.store, now=now, grace_days=days)
         except HDR4MEError as error:
-            self.log.failure("rounds were not sealed", error)
+            self.log.failure("rounds were not finalized", error)
             return
-        for number in kept.sealed:
-            self.log.event("round sealed: only its tally is kept", round=number)
+        for number in kept.finalized:
+            await self.read(self.store.record, f"round {number} finalized", "the retention period")
+            self.log.event("round finalized: only its tally is kept", round=number)
         if kept.clock is not None:
-            self.log.event("the clock cannot be trusted: no round is sealed", said=kept.clock)
+            self.log.event("the clock cannot be trusted: no round is finalized", said=kept.clock)
 
     def _renew(self) -> None:
-        """Read what every request needs, in a thread."""
+        """Read the data that every request needs; called in a thread."""
         self.access.tokens = self.store.tokens()
         rounds, forms = self.store.rounds(), dict(self.forms)
         known = {one.survey.fingerprint for one in forms.values()}
@@ -250,12 +251,13 @@ class Collector:
         return await asyncio.get_running_loop().run_in_executor(self._readers, call)
 
     async def parse(self, work: Callable[..., T], *arguments: object) -> T:
-        """Call a function that needs a processor for a while in a thread."""
+        """Call a function that needs much processor time in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._parser, partial(work, *arguments))
 
-    async def change_round(self, change: Callable[..., Round], what: object, event: str) -> Round:
-        """Open or close a round, and accept uploads accordingly."""
+    async def change_round(self, change: Callable[..., Round], what: object, done: str, who: object) -> Round:
+        """Open or close a round, record it, and accept uploads accordingly."""
         round = await self.read(change, what, now=datetime.now(UTC))
+        await self.read(self.store.record, f"round {round.number} {done}", str(who))
         await self.read(self._renew)
-        self.log.event(event, round=round.number, survey=round.fingerprint[:12])
+        self.log.event(f"round {done}", round=round.number, survey=round.fingerprint[:12])
         return round

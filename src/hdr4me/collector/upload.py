@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import zlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -15,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hdr4me.collector.access import Grant
 from hdr4me.collector.batch import Batch
-from hdr4me.collector.errors import Log, Refusal, Sealed, StoreError, UnknownRound, error_body
+from hdr4me.collector.errors import Finalized, Log, Refusal, StoreError, UnknownRound, error_body
 from hdr4me.collector.forms import BAD_ID, Forms, id_of
 from hdr4me.collector.state import Collector
 from hdr4me.errors import HDR4MEError
@@ -43,7 +41,7 @@ _IN_THREAD = 1 << 14  # bodies larger than this are parsed in a thread, so that 
 _PLAIN = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 _ONE_STORED = b'{"stored":1,"duplicates":0,"rejected":[]}'
 _ONE_DUPLICATE = b'{"stored":0,"duplicates":1,"rejected":[]}'
-_SENTENCES = {404: "there is nothing here", 405: "this method is not allowed here"}
+_SENTENCES = {404: "there is no such address", 405: "this method is not allowed at this address"}
 
 
 class Disconnected(Exception):
@@ -59,69 +57,72 @@ def header_of(scope: Scope, name: bytes) -> bytes | None:
 
 
 def refusal_of(error: Exception, log: Log) -> Refusal:
-    """The answer to a request that raised an error."""
+    """The refusal for a request that raised an error."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, HTTPException):
         return Refusal(error.status_code, _SENTENCES.get(error.status_code, "this is not supported"))
-    if isinstance(error, UnknownRound | Sealed):
+    if isinstance(error, UnknownRound | Finalized):
         return Refusal(404 if isinstance(error, UnknownRound) else 410, str(error))
     if isinstance(error, StoreError):
         log.failure("the store failed", error)
         return Refusal(503, "the store does not answer: try again", retry_after=2)
     if isinstance(error, HDR4MEError):
         return Refusal(400, str(error))
-    log.failure("unforeseen error in a request", error)
-    return Refusal(500, "this is a mistake in hdr4me, please report it")
+    log.failure("unexpected error in a request", error)
+    return Refusal(500, "this is a bug in hdr4me, please report it")
 
 
-async def _parts(receive: Receive) -> AsyncIterator[bytes]:
-    """The parts of a body."""
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Disconnected
-        more = message.get("more_body", False)
-        yield message.get("body", b"")
+async def _part(receive: Receive) -> tuple[bytes, bool]:
+    """The next part of a body, and whether more parts follow."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise Disconnected
+    return message.get("body", b""), message.get("more_body", False)
 
 
 def _too_long(scope: Scope, most: int) -> bool:
-    """Whether the declared length of a body is more than `most` bytes, or no number."""
+    """Whether the declared length of a body is more than `most` bytes, or not a number."""
     length = header_of(scope, b"content-length")
     return length is not None and (not length.isdigit() or int(length) > most)
 
 
-@asynccontextmanager
-async def reading(collector: Collector, scope: Scope, receive: Receive, most: int) -> AsyncIterator[bytes]:
+class reading:
     """The body of at most `most` bytes; `collector.body_bytes` counts it until the block ends."""
-    if _too_long(scope, most):
-        raise Refusal(413, f"the body has more than {most} bytes", close=True)
-    parts: list[bytes] = []
-    held = 0
-    try:
-        async for part in _parts(receive):
-            parts.append(part)
-            held += len(part)
-            collector.body_bytes += len(part)
-            if held > most:
-                raise Refusal(413, f"the body has more than {most} bytes", close=True)
-            if collector.body_bytes > collector.limits.waiting_bytes:
-                raise Refusal(503, "too many uploads at once: try again later", retry_after=2, close=True)
-        yield b"".join(parts)
-    finally:
-        collector.body_bytes -= held
+
+    def __init__(self, collector: Collector, scope: Scope, receive: Receive, most: int) -> None:
+        self._collector, self._scope, self._receive, self._most = collector, scope, receive, most
+        self._held = 0
+
+    async def __aenter__(self) -> bytes:
+        collector, most, parts, more = self._collector, self._most, [], True
+        if _too_long(self._scope, most):
+            raise Refusal(413, f"the body has more than {most} bytes", close=True)
+        try:
+            while more:
+                part, more = await _part(self._receive)
+                parts.append(part)
+                self._held += len(part)
+                collector.body_bytes += len(part)
+                if self._held > most:
+                    raise Refusal(413, f"the body has more than {most} bytes", close=True)
+                if collector.body_bytes > collector.limits.waiting_bytes:
+                    raise Refusal(503, "too many uploads at once: try again later", retry_after=2, close=True)
+        except BaseException:
+            collector.body_bytes -= self._held
+            raise
+        return b"".join(parts)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._collector.body_bytes -= self._held
 
 
 async def _discard(scope: Scope, receive: Receive, most: int) -> None:
     """Read a body that is refused, so that the client sees the answer and not a broken connection."""
-    if _too_long(scope, most):
-        return
-    seen = 0
-    async for part in _parts(receive):
+    seen, more = 0, not _too_long(scope, most)
+    while more and seen <= most:
+        part, more = await _part(receive)
         seen += len(part)
-        if seen > most:
-            return
 
 
 def inflate(body: bytes, most: int) -> bytes:
@@ -134,14 +135,14 @@ def inflate(body: bytes, most: int) -> bytes:
     if len(found) > most:
         raise Refusal(413, f"the body has more than {most} bytes after decompression")
     if not inflater.eof:
-        raise Refusal(400, "the gzip body is cut short")
+        raise Refusal(400, "the gzip body is truncated")
     if inflater.unused_data:
         raise Refusal(400, "the gzip body has bytes after its end: send one gzip member")
     return found
 
 
 class Upload:
-    """Answers uploads and passes every other request on; all answers have the same headers, and errors one sentence."""
+    """Answers uploads and passes every other request on; adds security headers, and makes an error one sentence."""
 
     def __init__(self, collector: Collector, inner: ASGIApp) -> None:
         self._collector, self._inner = collector, inner
@@ -176,7 +177,8 @@ class Upload:
         try:
             if found is not None:
                 body = await self._answer(int(found[1]), scope, receive)
-                await _send(sending, 200, headers, body)
+                started = True
+                await _send(send, 200, headers, body)
             else:
                 scope["app"] = self  # so that Starlette raises its refusals
                 await self._inner(scope, receive, sending)
@@ -192,7 +194,7 @@ class Upload:
         collector, limits = self._collector, self._collector.limits
         kind = (header_of(scope, b"content-type") or b"").partition(b";")[0].strip().lower()
         try:
-            grant = collector.access.require(header_of(scope, b"authorization"), "upload")
+            grant = collector.access.require(header_of(scope, b"authorization"), "send")
             forms = collector.forms.get(number)
             if forms is None:
                 raise Refusal(404, f"there is no round {number}")
@@ -202,7 +204,7 @@ class Upload:
                 kinds = ", ".join(k.decode() for k in (JSON, LINES, ARROW))
                 raise Refusal(415, f"the Content-Type must be one of {kinds}")
             if collector.full:
-                raise Refusal(507, "the disk is nearly full: nothing is taken", retry_after=60)
+                raise Refusal(507, "the disk is nearly full: reports are not accepted", retry_after=60)
         except Refusal:
             await _discard(scope, receive, limits.body_bytes)
             raise
@@ -217,7 +219,9 @@ class Upload:
         if kind == JSON:
             id = id_of(header_of(scope, b"idempotency-key") or b"")
             if id is None:
-                raise Refusal(400, f"the Idempotency-Key is {BAD_ID}: make 16 random bytes with the report")
+                raise Refusal(
+                    400, f"the Idempotency-Key is {BAD_ID}: generate 16 random bytes with the report"
+                )
             batch = forms.one(_decoded(scope, body, most), id, grant.source)
         else:
             parse = forms.lines if kind == LINES else forms.arrow
@@ -229,9 +233,9 @@ class Upload:
         for _, reason in batch.rejected:
             collector.writer.reject(batch.round, reason)
         if not batch.ids and not batch.rejected:
-            raise Refusal(400, "the request holds no report")
+            raise Refusal(400, "the request contains no report")
         if kind == JSON and batch.rejected:
-            raise Refusal(422, f"the report is not counted: {batch.rejected[0][1]}")
+            raise Refusal(422, f"the report is rejected: {batch.rejected[0][1]}")
         if grant.source and (wait := collector.rates.take(grant.source, len(batch))):
             raise Refusal(
                 429, "this token sends too many reports: try again later", retry_after=int(wait) + 1

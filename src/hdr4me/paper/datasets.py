@@ -198,7 +198,7 @@ def load_cov19(path: Path, users: int, dims: int, scratch: Path, way: str = "aut
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    from hdr4me.io.origin import open_text
+    from hdr4me.io.source import open_text
 
     way = "min-max" if way == "auto" else way
     gathered = 0

@@ -226,7 +226,7 @@ def _advise(found: Recalibration, best: float | None, probabilities: dict[str, f
         )
     if best is not None and after > _TOLERANCE * best:
         line += f"; auto has {'at most ' if found.expected_error_is_bound else ''}{best:.3g}"
-    return f"{line}. The signal exceeds the noise in {100 * found.signal_share:.0f} % of the dimensions."
+    return f"{line}."
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,7 +1,7 @@
-// The page on which a person answers: the browser client does all the work, this shows what it does.
+// The answer page. The browser client does the work; this page shows what it does.
 import { Client } from "/client/hdr4me.js";
 import { fieldsOf, make } from "./answer-fields.js";
-import { budget, meaning, odds, percent, plain, questionsOf, surest } from "./answer-words.js";
+import { budget, maximumPosterior, meaning, odds, percent, plain, questionsOf } from "./answer-words.js";
 
 const at = (id) => document.getElementById(id);
 const json = async (url) => {
@@ -21,7 +21,7 @@ async function findRound() {
   const wanted = Number(new URLSearchParams(location.search).get("round"));
   const { rounds } = await json("/v1/rounds");
   const open = rounds.filter(({ state, round }) => state == "open" && (!wanted || round == wanted));
-  if (!open.length) throw new Error("No round is open, so there is nothing to answer.");
+  if (!open.length) throw new Error("No round is open: there is nothing to answer.");
   return open.at(-1);
 }
 
@@ -32,11 +32,11 @@ async function begin() {
     const known = error.name == "FormatError";
     throw new Error(
       known
-        ? `This survey does not prove what it promises (${error.message}), so this browser does not answer it.`
-        : "This survey has a kind of question that this page does not know, so this browser does not answer it.",
+        ? `The proof of this survey fails (${error.message}), so this browser does not answer it.`
+        : "This page does not support all questions of this survey, so this browser does not answer it.",
     );
   });
-  if (client.survey.fingerprint != fingerprint) throw new Error("The collector sent another survey than it named.");
+  if (client.survey.fingerprint != fingerprint) throw new Error("The collector sent a survey with another fingerprint than it announced.");
   show(client, given);
 }
 
@@ -51,12 +51,12 @@ function show(client, given) {
     ? `Answer privately: ${plain(survey.name)}`
     : "Answer privately";
   at("intro").textContent =
-    `This browser draws ${survey.m} of ${asked} questions at random, adds noise to your answer, and sends only the result. ` +
-    "Nobody else sees what you type, the collector included.";
-  const surety = surest(survey.epsilon);
+    `This browser draws ${survey.m} of ${asked} questions at random, randomizes your answers, and sends only the result. ` +
+    "Nobody else sees what you type, not even the collector.";
+  const posterior = maximumPosterior(survey.epsilon);
   at("odds").textContent = odds(survey.epsilon);
-  at("after").value = 100 * surety;
-  at("after").textContent = at("after-text").textContent = percent(surety);
+  at("after").value = 100 * posterior;
+  at("after").textContent = at("after-text").textContent = percent(posterior);
   proof(survey, questions);
 
   let last; // the report that was sent while this page was open
@@ -67,7 +67,7 @@ function show(client, given) {
     const status = await client.status();
     const done = status.out || status.left < 1;
     const report = done ? last : await client.preview(record());
-    if (mine != turn) return; // a later change is on its way
+    if (mine != turn) return; // a later change replaces this one
     showReport(report, done);
     showStatus(status, done);
   }
@@ -82,7 +82,7 @@ function show(client, given) {
     at("preview").hidden = at("drawn").hidden = at("meanings").hidden = at("preview-note").hidden = !report;
     at("preview-note").textContent = done
       ? "This was the whole report."
-      : "This is the whole report. It is drawn once: looking again does not draw again.";
+      : "This is the whole report. It is drawn once and shown again without new noise.";
     const drawn = new Set((report?.answers ?? []).flatMap(([q]) => questions[q].dimensions.map(({ name }) => name)));
     for (const { dimension, mark } of fields) mark.hidden = !drawn.has(dimension.name);
     for (const { folded } of fields) if (folded) folded.mark.hidden = folded.points.every(({ mark }) => mark.hidden);
@@ -104,13 +104,13 @@ function show(client, given) {
   function showStatus(status, done) {
     at("budget").textContent = budget(status, survey.epsilon);
     at("send").disabled = done;
-    at("out").textContent = status.out ? "Take part again" : "Do not take part";
+    at("out").textContent = status.out ? "Opt in again" : "Opt out";
     at("out").setAttribute("aria-pressed", String(!!status.out));
     at("past").hidden = !status.sent.length;
     at("sent").replaceChildren(...status.sent.map(({ id, url }) => pastReport(id, url)));
   }
 
-  // Who knows a report's key may have it deleted. What it cost stays spent: it was sent.
+  // The id of a report permits its deletion. Its privacy cost stays spent, because the report was sent.
   function pastReport(id, url) {
     const button = make("button", { type: "button", textContent: "Delete at the collector" });
     const text = make("code", { textContent: id });
@@ -141,7 +141,7 @@ function show(client, given) {
     try {
       const { id, report } = await client.answer(record());
       last = report;
-      say("Paid for and kept. Sending …");
+      say("Stored in this browser. Sending …");
       await client.flush();
       const { waiting, sent } = await client.status();
       const arrived = sent.some((item) => item.id == id);
@@ -149,7 +149,7 @@ function show(client, given) {
         arrived
           ? "Delivered."
           : waiting
-            ? "No connection: the report waits here and is sent by itself."
+            ? "No connection: the report is stored here and sent automatically later."
             : "The collector refused the report.",
       );
     } catch (error) {
@@ -162,7 +162,7 @@ function show(client, given) {
   at("out").addEventListener("click", async () => {
     const { out } = await client.status();
     await client.optOut(!out);
-    say(out ? "You take part again." : "Nothing is sent any more, and what waited is dropped.");
+    say(out ? "You have opted in again." : "Nothing is sent any more. Reports that waited were deleted.");
     await refresh();
   });
   addEventListener("online", () => client.flush().then(refresh));
@@ -176,7 +176,7 @@ function show(client, given) {
 function proof(survey, questions) {
   const kinds = new Set(questions.map(({ channel }) => channel.mechanism));
   const rows = {
-    "privacy loss of a report": `at most e^${survey.epsilon}, proven here with whole numbers`,
+    "privacy loss of a report": `at most e^${survey.epsilon}, verified here with exact integers`,
     "answers in a report": `${survey.m} of ${questions.length} questions`,
     noise: [...kinds].map(plain).join(", "),
     randomness: "this browser's (WebCrypto)",

@@ -19,7 +19,7 @@ function rangeOf(row, dimension) {
   return row.statistic == "mean" && dimension?.low !== undefined ? dimension : null;
 }
 
-/** The answers of one or two documents by what they are drawn as; other statistics stand in the table only. */
+/** The answers of one or two documents by the kind of picture; other statistics are in the table only. */
 export function grouped(survey, documents) {
   const known = new Map(survey.dimensions.map((dimension) => [dimension.name, dimension]));
   const [means, curves, frequencies] = [[], new Map(), new Map()];
@@ -38,7 +38,7 @@ export function grouped(survey, documents) {
   return { means, curves, frequencies };
 }
 
-/** The categories with the largest estimates, in the order of the survey if there are few. */
+/** The categories with the largest estimates, in the order of the survey if there are at most `most`. */
 export function top(rows, most = TOP) {
   const last = rows.filter(({ kind }) => kind == rows.at(-1).kind);
   if (last.length <= most) return new Set(last.map(({ category }) => category));
@@ -163,16 +163,16 @@ export function pictures(survey, documents, width) {
 
 /** One sentence under the heading, and the key of colors if there are two kinds. */
 export function heading(documents, { without, together }) {
-  const { reports: n, level, rounds, too_few_reports: few } = documents.raw;
+  const { reports: n, level, rounds, too_few_reports: missing } = documents.raw;
   const from = together
     ? `Rounds ${rounds.join(", ")} together`
     : without
       ? "Without quarantined reports"
       : "From all reports";
-  const left = few?.length ? ` Left out, for too few reports: round ${few.join(", ")}.` : "";
+  const left = missing?.length ? ` Left out because of too few reports: round ${missing.join(", ")}.` : "";
   const lines = [
     p(
-      `${from}: ${reports(n)}, with ${share(level, 0)} intervals. Answers are renewed in steps, so nobody sees one report arrive.${left}`,
+      `${from}: ${reports(n)}, with ${share(level, 0)} intervals. Answers are renewed in steps, so that no single report is visible.${left}`,
     ),
   ];
   const better = documents["re-calibrated"];
@@ -189,10 +189,10 @@ export function heading(documents, { without, together }) {
   return lines;
 }
 
-/** Every number, for screen readers and for looking up. */
+/** Every number as a table. */
 export function numbers(documents) {
   const [raw, better] = [documents.raw.rows, documents["re-calibrated"]?.rows];
-  const columns = ["about", "what", "estimate", "lower", "upper", "answers", "status"];
+  const columns = ["dimension", "statistic", "estimate", "lower", "upper", "answers", "status"];
   if (better) columns.splice(5, 0, "re-calibrated", "lower", "upper");
   const lines = raw.slice(0, MOST_ROWS).map((row, k) => {
     const values = [row.estimate, row.lower, row.upper];

@@ -1,4 +1,4 @@
-// Pictures, drawn by Observable Plot. Each has a label, and a table beside it says the same.
+// Pictures, drawn by Observable Plot. Each has a label, and a table with the same numbers.
 /* global Plot */
 
 const COLORS = { raw: "var(--raw)", "re-calibrated": "var(--accent)" };

@@ -1,4 +1,4 @@
-// The collector's interface: every request carries the token, every refusal is the collector's own sentence.
+// The collector's interface: every request carries the token, and a refusal shows the collector's own sentence.
 
 const KEPT = "hdr4me-session";
 
@@ -20,7 +20,7 @@ async function send(url, options = {}) {
   try {
     answer = await fetch(url, { ...options, headers, credentials: "omit", cache: "no-store" });
   } catch {
-    throw new Refused(0, "The collector does not answer. This page tries again by itself.");
+    throw new Refused(0, "The collector does not answer. This page tries again automatically.");
   }
   if (answer.ok) return answer;
   const { error } = await answer.json().catch(() => ({ error: `the collector answered ${answer.status}` }));
@@ -31,7 +31,7 @@ export const get = async (url) => (await send(url)).json();
 export const post = async (url, body) =>
   (await send(url, { method: "POST", body: body === undefined ? undefined : JSON.stringify(body) })).json();
 
-/** Save what a request answers as a file. */
+/** Save the answer of a request as a file. */
 export async function download(url, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(await (await send(url)).blob());
@@ -40,7 +40,7 @@ export async function download(url, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-/** The session of the link's key, which works once; the key leaves the address. */
+/** Open a session with the link's key, which works once, and remove the key from the address. */
 export async function openSession() {
   const key = new URLSearchParams(location.hash.slice(1)).get("key");
   if (!key) return;

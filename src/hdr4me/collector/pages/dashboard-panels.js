@@ -1,4 +1,4 @@
-// The panels around the answers: state, progress, alarms, arrivals, quarantine, harm, the survey.
+// The panels around the answers: state, progress, alarms, arrivals, quarantine, manipulation bounds, the survey.
 import { odds, plain } from "./answer-words.js";
 import { arrivals } from "./dashboard-charts.js";
 import { at, fill, make, p, table, words } from "./dashboard-dom.js";
@@ -20,7 +20,7 @@ export function showState(status) {
       "answers are from": shown === null ? "no reports yet" : reports(shown),
     }),
     damaged
-      ? p(`${count(damaged)} stored blocks are damaged and left out: see the log, and restore a backup.`, "problem")
+      ? p(`${count(damaged)} stored blocks are damaged and left out of the answers: see the log, and restore a backup.`, "problem")
       : null,
   ]);
 }
@@ -62,7 +62,7 @@ export function showAlarms(status) {
     const what = alarms.length == 1 ? "One alarm" : `${alarms.length} alarms`;
     return [
       p(
-        `${what}: no honest population gives these counts. If all reports were honest, this would happen with a probability of at most ${share(level)}, over all looks together. False reports that imitate honest ones raise no alarm.`,
+        `${what}: these counts are not plausible for any population of users. If no report is poisoned, this happens with a probability of at most ${share(level)} over all looks together. Poisoned reports that imitate real ones raise no alarm.`,
       ),
       make("ul", {}, ...lines),
     ];
@@ -98,17 +98,17 @@ const sourceText = (source) => (source ? `token ${source}` : "no token");
 const quarantineText = ({ hour, source }) =>
   [hour === null ? null : hourText(hour), source === null ? null : sourceText(source)].filter(Boolean).join(", ");
 
-/** What was rejected and what is left out; `put(what, on)` is there for who may change it. */
+/** Rejected uploads and quarantined reports; `put(what, on)` is null if the token may not change them. */
 export function showQuarantine(status, put) {
   const { rejected, quarantines, by_hour: byHour, by_source: bySource, state } = status;
-  const mayChange = put && state != "sealed";
+  const mayChange = put && state != "finalized";
   fill(at("quarantine-body"), [rejected, quarantines, bySource, !!mayChange], () => {
     const reasons = new Map();
     for (const { reason, count: n } of rejected) reasons.set(reason, (reasons.get(reason) ?? 0) + n);
     const lines = [...reasons].sort((a, b) => b[1] - a[1]).map(([reason, n]) => [reason, count(n)]);
     const items = quarantines.map((one) => {
-      const back = make("button", { type: "button", id: `back-${one.hour}-${one.source}` }, "Take back in");
-      back.setAttribute("aria-label", `Take back in: ${quarantineText(one)}`);
+      const back = make("button", { type: "button", id: `back-${one.hour}-${one.source}` }, "Include again");
+      back.setAttribute("aria-label", `Include again: ${quarantineText(one)}`);
       back.addEventListener("click", () => put(one, false));
       return make("li", {}, quarantineText(one), " ", mayChange ? back : "");
     });
@@ -117,7 +117,7 @@ export function showQuarantine(status, put) {
       : [];
     return [
       lines.length
-        ? table("reasons", "Uploads that were no reports, by reason", ["reason", "uploads"], lines)
+        ? table("reasons", "Rejected uploads by reason", ["reason", "uploads"], lines)
         : p("No upload was rejected."),
       sources.length ? table("sources", "Reports by upload token", ["token", "reports"], sources) : null,
       items.length ? p("In quarantine:") : p("No hour and no token is in quarantine."),
@@ -135,18 +135,18 @@ export function showQuarantine(status, put) {
   options(at("leave-out-what"), choices);
 }
 
-/** Fill a select, keeping what is chosen; nothing is touched while nothing changed. */
+/** Fill a select, keeping the choice; nothing changes if the choices are the same. */
 export function options(select, choices) {
   const chosen = select.value;
   fill(select, choices, () => choices.map(([value, text]) => make("option", { value }, text)));
   if (choices.some(([value]) => value == chosen)) select.value = chosen;
 }
 
-/** The largest shift in each curve, and in each dimension that is no point of one. */
-export function worst(harm, survey) {
+/** The largest shift in each curve, and in each dimension that is not a point of a curve. */
+export function worst(bounds, survey) {
   const known = new Map(survey.dimensions.map((dimension) => [dimension.name, dimension]));
   const found = new Map();
-  for (const one of harm) {
+  for (const one of bounds) {
     const { curve, categories } = known.get(one.dimension) ?? {};
     const name = curve ? `${plain(curve)} (each point)` : plain(one.dimension);
     if (!found.has(name) || found.get(name).shift < one.shift) found.set(name, { ...one, shares: !!categories });
@@ -154,25 +154,26 @@ export function worst(harm, survey) {
   return [...found];
 }
 
-export function showHarm({ harm }, survey) {
-  fill(at("harm-body"), [harm, survey.fingerprint], () => {
-    if (!harm.length) return [p("It is not known for this survey's channels.")];
-    const text = (x, shares) => (shares ? `${(100 * x).toFixed(1)} points` : number(x));
-    const rows = worst(harm, survey).map(([name, one]) => [
+export function showBounds({ manipulation_bounds: bounds }, survey) {
+  fill(at("bounds-body"), [bounds, survey.fingerprint], () => {
+    if (!bounds.length) return [p("No bound is known for this survey's channels.")];
+    const text = (x, shares) =>
+      x === null ? "without limit" : shares ? `${(100 * x).toFixed(1)} points` : number(x);
+    const rows = worst(bounds, survey).map(([name, one]) => [
       name,
       text(one.shift, one.shares),
       text(one.shift_aimed, one.shares),
     ]);
     return [
       p(
-        `If ${share(harm[0].share, 0)} of all reports were false, an answer could move by at most this much; nobody's privacy is harmed.`,
+        `If ${share(bounds[0].share, 0)} of all reports are poisoned, an estimate moves by at most this much. The privacy of the users is not affected.`,
       ),
-      table("harm-table", "Shift at most", ["about", "spread over all questions", "all aimed at it"], rows),
+      table("bounds-table", "Maximum shift", ["dimension", "spread over all questions", "all aimed at it"], rows),
     ];
   });
 }
 
-/** The survey in short; `proof` is a sentence of this browser's own check. */
+/** The survey in short; `proof` is the result of this browser's own check. */
 export function showSurvey(survey, { round, proof }) {
   fill(at("survey-body"), [survey.fingerprint, round, proof], () => {
     const asked = (survey.questions ?? survey.dimensions).length;
@@ -207,7 +208,7 @@ export function showExplanation({ lead, blocks }) {
   ]);
 }
 
-/** What is shown of rounds together, in the place of one round's state. */
+/** The rounds of a series, in the place of one round's state. */
 export function showRounds(rounds) {
   fill(at("state-body"), rounds, () => [
     table(

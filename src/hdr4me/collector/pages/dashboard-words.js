@@ -1,8 +1,8 @@
-// What the dashboard says, as text: pure functions of what the collector answers.
+// The texts of the dashboard: pure functions of the collector's answers.
 
 export const count = (n) => Number(n).toLocaleString("en");
 
-/** A number with four digits that count. */
+/** A number with four significant digits. */
 export const number = (x) => {
   if (x === null || x === undefined || !Number.isFinite(x)) return "–";
   const size = Math.abs(x);
@@ -13,7 +13,7 @@ export const number = (x) => {
       : String(Number(x.toPrecision(4)));
 };
 
-/** A share as per cent. */
+/** A share as a percentage. */
 export const share = (x, digits = 1) => (x === null || x === undefined ? "–" : `${(100 * x).toFixed(digits)}\u00a0%`);
 
 export const reports = (n) => `${count(n)} ${n == 1 ? "report" : "reports"}`;
@@ -21,7 +21,7 @@ export const reports = (n) => `${count(n)} ${n == 1 ? "report" : "reports"}`;
 /** An hour since the epoch in UTC. */
 export const hourText = (hour) => new Date(hour * 3_600_000).toISOString().slice(0, 13).replace("T", " ") + ":00 UTC";
 
-/** What is missing until answers are shown. */
+/** The number of reports that are missing until answers are shown. */
 export const missing = ({ stored, min_reports: least }) => {
   const left = Math.max(1, least - stored);
   return (
@@ -30,25 +30,25 @@ export const missing = ({ stored, min_reports: least }) => {
   );
 };
 
-/** How wide intervals are beside what was planned. */
+/** The width of the intervals beside the planned tolerance. */
 export const progress = ({ plan: { tolerance, half_width: now, reports_needed: needed }, stored }) => {
-  if (now === null) return "Unknown until answers are shown.";
+  if (now === null) return "The width of the intervals is known when answers are shown.";
   const widest = `The widest 95\u00a0% interval is ±${share(now)} of its range.`;
-  if (tolerance === null) return `${widest} No tolerance was planned; the option --tolerance of hdr4me serve sets one.`;
-  if (now <= tolerance) return `${widest} Planned were ±${share(tolerance)}: reached.`;
-  return `${widest} Planned are ±${share(tolerance)}: about ${reports(needed)} in all, ${count(Math.max(0, needed - stored))} more.`;
+  if (tolerance === null) return `${widest} No tolerance is planned; set one with hdr4me serve --tolerance.`;
+  if (now <= tolerance) return `${widest} The planned tolerance of ±${share(tolerance)} is reached.`;
+  return `${widest} The planned tolerance of ±${share(tolerance)} needs about ${reports(needed)}: ${count(Math.max(0, needed - stored))} more.`;
 };
 
 const LIFE = {
-  open: "Reports are taken.",
-  closed: "No more reports are taken. Raw reports are kept for some days, so that they can still be deleted by id.",
-  sealed: "Only the tally is kept.",
+  open: "The round accepts reports.",
+  closed: "The round accepts no more reports. Raw reports are kept for some days, so that they can still be deleted by id.",
+  finalized: "Only the tally is kept; the raw reports are deleted.",
 };
 export const life = (state) => LIFE[state] ?? "";
 
-/** What no alarm means. */
+/** The meaning of no alarm. */
 export const calm = ({ alarm_tests: tests, alarm_level: level, look }) =>
   tests === undefined
-    ? "Counts are looked at when answers are shown."
-    : `No alarm. ${count(tests)} tests ask whether an honest population can give these counts (look ${look}). ` +
-      `If all reports are honest, any alarm at any look has a probability of at most ${share(level)}.`;
+    ? "Counts are tested when answers are shown."
+    : `No alarm. ${count(tests)} tests ask whether the counts are plausible for a population of users (look ${look}). ` +
+      `If no report is poisoned, the probability of any alarm at any look is at most ${share(level)}.`;

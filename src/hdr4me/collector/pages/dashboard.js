@@ -1,4 +1,4 @@
-// The dashboard: which round, what of it, and again every 30 seconds.
+// The dashboard: the chosen round and its panels, renewed every 30 seconds.
 import { readSurvey } from "/client/hdr4me.js";
 import { plain } from "./answer-words.js";
 import { heading, numbers, pictures } from "./dashboard-answers.js";
@@ -10,7 +10,7 @@ import { missing } from "./dashboard-words.js";
 const EVERY = 30_000;
 const surveys = new Map(); // by fingerprint: the document, and what this browser's own proof says
 let scope = "read";
-let last = null; // what is shown, to draw it again at another width
+let last = null; // the data that are shown, to draw them again at another width
 let turn = 0;
 let timer;
 
@@ -26,11 +26,11 @@ async function surveyOf(fingerprint) {
   if (!surveys.has(fingerprint)) {
     const document = await get(`/v1/surveys/${fingerprint}`);
     const proof = await readSurvey(document).then(
-      () => "checked by this browser with whole numbers: no answer tells more",
+      () => "verified by this browser with exact integers: no answer reveals more",
       (error) =>
         error.name == "FormatError"
           ? `fails in this browser (${error.message}): do not trust this survey`
-          : "not checked here: this browser does not know all of its channels; hdr4me audit checks them",
+          : "not verified here: this browser does not support all of its channels; use hdr4me audit",
     );
     surveys.set(fingerprint, { document, proof });
   }
@@ -47,12 +47,12 @@ function listRounds(rounds) {
   ]);
 }
 
-// The estimate's address with what is switched on.
+// The estimate's address with the chosen switches.
 function asked(base, recalibrate) {
   const query = new URLSearchParams();
   if (recalibrate) query.set("recalibrate", "auto");
   if (at("without").checked && !at("without-label").hidden) query.set("without", "quarantine");
-  if (base.startsWith("/v1/series/")) query.set("answers", at("fresh").checked ? "fresh" : "permanent");
+  if (base.startsWith("/v1/series/")) query.set("noise", at("fresh").checked ? "fresh" : "memoized");
   return query.size ? `${base}?${query}` : base;
 }
 
@@ -77,7 +77,7 @@ function showAnswers() {
   fill(at("answers-table"), found, () => (found ? [numbers(found)] : []));
 }
 
-// Answers, or the sentence that says why there are none.
+// Answers, or the reason why there are none.
 async function answered(base, status) {
   if (status?.shown_at === null) return { sentence: missing(status) };
   try {
@@ -92,7 +92,7 @@ async function look() {
   const mine = ++turn;
   const { rounds, scope: may } = await get("/v1/rounds");
   if (mine != turn) return;
-  if (may == "upload") throw new Refused(403, "The token's scope is upload: this needs read.");
+  if (may == "send") throw new Refused(403, "The token's scope is send: this needs read.");
   scope = may ?? "read";
   at("enter").hidden = true;
   at("main").hidden = false;
@@ -113,18 +113,18 @@ async function look() {
   at("title").textContent = title;
   for (const id of ["progress", "alarms", "arrivals", "quarantine", "poisoning", "export"]) at(id).hidden = together;
   at("fresh-label").hidden = !together;
-  at("recalibrated").disabled = together && !at("fresh").checked; // permanent answers of several rounds are not
+  at("recalibrated").disabled = together && !at("fresh").checked; // averages of memoized responses are not re-calibrated
   at("without-label").hidden = together || !status.quarantines.length;
   const admin = scope == "admin";
   at("close").hidden = !(admin && status?.state == "open");
-  at("export-parquet").hidden = !(admin && status && status.state != "sealed");
+  at("export-parquet").hidden = !(admin && status && status.state != "finalized");
   if (together) panels.showRounds(own);
   else {
     panels.showState(status);
     panels.showProgress(status);
     panels.showAlarms(status);
     panels.showQuarantine(status, admin ? quarantine : null);
-    panels.showHarm(status, survey);
+    panels.showBounds(status, survey);
     panels.showArrivals(status, width(at("arrivals-body")));
   }
   panels.showSurvey(survey, { round: own.at(-1).round, proof });
@@ -164,7 +164,7 @@ async function refresh() {
   timer = setTimeout(() => document.hidden || refresh(), EVERY);
 }
 
-// Do something, then show what came of it.
+// Do something, then show the result.
 const doing = (work) => async (event) => {
   event?.preventDefault();
   try {
@@ -183,7 +183,7 @@ const quarantine = (what, on) =>
       Object.entries({ hour, source }).filter(([, value]) => value !== null && value !== undefined),
     );
     await post(`${last.base}/quarantine`, { ...body, on });
-    return on ? "Left out of answers without quarantined reports." : "Taken back in.";
+    return on ? "The reports are in quarantine." : "The reports are included again.";
   })();
 
 at("leave-out").addEventListener("submit", (event) => {
@@ -194,7 +194,7 @@ at("leave-out").addEventListener("submit", (event) => {
 at("close").addEventListener(
   "click",
   doing(async () => {
-    if (!confirm("Close this round? It takes no more reports, and cannot be opened again.")) return "";
+    if (!confirm("Close this round? It accepts no more reports and cannot be opened again.")) return "";
     await post(`${last.base}/close`);
     return "Closed.";
   }),

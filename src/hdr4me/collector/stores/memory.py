@@ -1,4 +1,4 @@
-"""What a store holds in memory: the ids that are stored, the running tally, and the blocks of each round."""
+"""The state of a store in memory: stored ids, running tallies, and the blocks of each round."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class IdSet:
     """A set of ids that only grows; ids are passed end to end, 16 bytes each.
 
     An id costs 16 bytes of memory, 2 to 8 bytes of a bitmap that excludes most new ids at once, and 16 bytes more while
-    two arrays are merged. The latest 65,536 ids are a Python set of about 8 MB. Senders choose ids: whatever they
-    choose, an id is found by a binary search over all 16 bytes in each of at most log2(n) arrays.
+    two arrays are merged. The latest 65,536 ids are a Python set of about 8 MB. Senders choose ids, so an id
+    is always found by a binary search over all 16 bytes in each of at most log2(n) arrays.
     """
 
     def __init__(self, recent: int = _RECENT) -> None:
@@ -70,7 +70,7 @@ class IdSet:
         return found
 
     def add(self, ids: bytes) -> None:
-        """Add ids that are not in the set, in any order."""
+        """Add ids that are not in the set, in any order; of equal ids one is added."""
         if len(ids) >= _MANY:
             self._push(_sorted(*_words(ids)))
             return
@@ -112,8 +112,10 @@ def _words(ids: bytes) -> Tier:
 def _sorted(high: Words, low: Words) -> Tier:
     order = np.argsort(high, kind="stable")  # sorted runs are merged
     first = high[order]
-    if (first[1:] == first[:-1]).any():  # chosen ids may begin alike
+    if (first[1:] == first[:-1]).any():  # chosen ids may begin alike, or be equal
         order = np.lexsort((low, high))
+        first, last = high[order], low[order]
+        order = order[np.append(True, (first[1:] != first[:-1]) | (last[1:] != last[:-1]))]
         first = high[order]
     return first, low[order]
 
@@ -175,12 +177,14 @@ class Live:
     state: State
     opened: date
     closed: date | None
-    n_sealed: int = 0
+    finalized_reports: int = 0
     ids: IdSet = field(default_factory=IdSet)
     stored: Counter[tuple[int, int]] = field(default_factory=Counter)  # reports by hour and source
     blocks: set[int] = field(default_factory=set)  # the numbers of all blocks
     small: dict[tuple[int, int], set[int]] = field(default_factory=dict)  # small blocks by hour and source
-    fresh: dict[tuple[int, int], set[int]] = field(default_factory=dict)  # of blocks that reveal an order
+    fresh: dict[tuple[int, int], set[int]] = field(
+        default_factory=dict
+    )  # blocks whose numbers reveal the order of arrival
     running: Running = field(init=False)
 
     def __post_init__(self) -> None:
@@ -188,7 +192,7 @@ class Live:
 
     def public(self) -> Round:
         """The round as the store returns it."""
-        n = self.n_sealed if self.state == "sealed" else sum(self.stored.values())
+        n = self.finalized_reports if self.state == "finalized" else sum(self.stored.values())
         survey = self.survey
         return Round(self.number, survey.fingerprint, survey.series, self.state, self.opened, self.closed, n)
 

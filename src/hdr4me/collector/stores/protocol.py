@@ -1,9 +1,10 @@
-"""What the collector stores (never addresses, exact times or the order of arrival), and the protocol of stores."""
+"""The protocol of stores, and the records in them (without addresses, exact times or the order of arrival)."""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,18 +12,21 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from hdr4me.collector.batch import ID_SIZE, Batch, Block
-from hdr4me.collector.errors import Damage, Damaged, OnDamage, SchemaTooNew, Sealed, StoreError
+from hdr4me.collector.errors import Damage, Damaged, Finalized, OnDamage, SchemaTooNew, StoreError
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import loads
 
-State = Literal["open", "closed", "sealed"]
-Scope = Literal["upload", "read", "admin"]
+State = Literal["open", "closed", "finalized"]
+Scope = Literal["send", "read", "admin"]
 Rows = list[tuple[Any, ...]]
 
 log = logging.getLogger("hdr4me.collector")
 _ANY = -1  # in the table of quarantines: every hour, or every source
+ANYONE = bytes(32)  # in the place of a token's SHA-256: reports are accepted without a token
+_DAY = 86_400
+TOKEN_DAYS = 90  # until a new token expires
 
 
 class Stored(NamedTuple):
@@ -35,7 +39,7 @@ class Stored(NamedTuple):
 
 @dataclass(frozen=True)
 class Round:
-    """One collection of one survey; after sealing, `stored` is the number of reports in its tally."""
+    """One collection of one survey; after finalization, `stored` is the number of reports in its tally."""
 
     number: int
     fingerprint: str
@@ -72,21 +76,82 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Token:
-    """A bearer token, known by its SHA-256 only. Its number is the `source` of the reports uploaded with it."""
+    """A bearer token, stored as its SHA-256. Its number is the `source` of the reports uploaded with it."""
 
     number: int
     sha256: bytes
     scope: Scope
     label: str
+    expires: int  # in seconds since 1970
 
 
-class Store(ABC):
+class Act(NamedTuple):
+    """An administrative act: the minute, what was done, and by whom."""
+
+    minute: str
+    act: str
+    who: str
+
+
+class Registry(ABC):
+    """The part of a store that another process may change while a collector runs: tokens, and the log of acts."""
+
+    name: str
+
+    @abstractmethod
+    def _rows(self, sql: str, *values: Any) -> Rows:
+        """Execute a statement in its own transaction, commit, and return the rows; `?` marks a value."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the database. A closed store raises StoreUnavailable."""
+
+    @property
+    def id(self) -> str:
+        """The random identifier of the store; a restored store has a new one."""
+        return str(self._rows("select value from settings where name = 'store'")[0][0])
+
+    def add_token(self, sha256: bytes, scope: Scope, label: str = "", *, expires: int | None = None) -> Token:
+        """Store a token by its SHA-256 (32 bytes); the same one twice is an error. It expires after 90 days."""
+        if type(sha256) is not bytes or len(sha256) != 32:
+            raise InvalidInput("sha256 must be the 32 bytes of a token's SHA-256")
+        if scope not in ("send", "read", "admin"):
+            raise InvalidInput.of("scope", scope, "send, read or admin")
+        if sha256 == ANYONE and scope != "send":
+            raise InvalidInput(f"a token is needed for the scope {scope}: only send can be open to anyone")
+        expires = int(time.time()) + TOKEN_DAYS * _DAY if expires is None else expires
+        sql = "insert into tokens (sha256, scope, label, expires) values (?, ?, ?, ?) "
+        made = self._rows(sql + "on conflict do nothing returning number", sha256, scope, label, expires)
+        if not made:
+            raise InvalidInput(f"this token exists already (label = {label!r}): generate another one")
+        return Token(made[0][0], sha256, scope, label, expires)
+
+    def remove_token(self, number: int) -> bool:
+        """Revoke a token. Its number is never used again."""
+        return bool(self._rows("delete from tokens where number = ? returning number", number))
+
+    def tokens(self) -> list[Token]:
+        """Every token, by number."""
+        rows = self._rows("select number, sha256, scope, label, expires from tokens order by number")
+        return [Token(number, bytes(sha256), *rest) for number, sha256, *rest in rows]
+
+    def record(self, act: str, who: str) -> None:
+        """Append an administrative act to the log; no statement of this program changes or deletes one."""
+        minute = time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime())
+        self._rows("insert into acts (minute, act, who) values (?, ?, ?)", minute, act, who)
+
+    def acts(self) -> list[Act]:
+        """The log of administrative acts."""
+        return [Act(*row) for row in self._rows("select minute, act, who from acts order by number")]
+
+
+class Store(Registry):
     """Where reports are stored.
 
     One thread at a time calls `write`; the other methods may be called from any thread at any time. All methods are
     synchronous: a service calls them from threads. A write that fails raises StoreUnavailable (or StoreFull,
-    StoreReadOnly), and then nothing was acknowledged; a database that answers again is used again. What does not depend
-    on the database is implemented here; `?` marks a value in the SQL of both.
+    StoreReadOnly), and then nothing was acknowledged; a database that answers again is used again. Methods that do
+    not depend on the database are implemented here; `?` marks a value in their SQL.
     """
 
     schema_version: int  # the number of the last migration
@@ -96,10 +161,6 @@ class Store(ABC):
         self._surveys: dict[str, Survey] = {}
         self._damage: list[Damage] = []
         self._damage_lock = threading.Lock()
-
-    @abstractmethod
-    def _rows(self, sql: str, *values: Any) -> Rows:
-        """Execute a statement in its own transaction, commit, and return the rows."""
 
     @abstractmethod
     def open_round(self, survey: Survey, *, now: datetime) -> Round:
@@ -128,8 +189,8 @@ class Store(ABC):
     def delete(self, round: int, id: bytes) -> bool:
         """Delete a report from the blocks and from the tally. False if it is not stored.
 
-        The id stays known until the round is sealed, so that a late repetition of the upload does not restore the
-        report. Raises Sealed if only the tally is left.
+        The id stays known until the round is finalized, so that a repeated upload does not restore the report.
+        Raises Finalized if only the tally is left.
         """
 
     @abstractmethod
@@ -138,23 +199,23 @@ class Store(ABC):
 
     @abstractmethod
     def arrivals(self, round: int) -> list[Stored]:
-        """Stored reports by hour and source, in that order; empty after sealing."""
+        """Stored reports by hour and source, in that order; empty after finalization."""
 
     @abstractmethod
     def tally(self, round: int, *, without: Sequence[Quarantine] = ()) -> Tally:
         """The tally of a round: the same bytes as `hdr4me tally` writes for the exported reports.
 
-        Reports in damaged blocks are not in it: `damage` lists the blocks. After sealing, `without` is either empty
-        or all of `quarantines(round)`; anything else raises Sealed.
+        Reports in damaged blocks are left out: `damage` lists the blocks. After finalization, `without` is empty or all
+        of `quarantines(round)`; anything else raises Finalized.
         """
 
     @abstractmethod
-    def seal(self, round: int, *, despite_damage: bool = False) -> Round:
+    def finalize(self, round: int, *, despite_damage: bool = False) -> Round:
         """Delete the blocks and ids of a closed round and keep its tally; Damaged is raised unless `despite_damage`."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """Close the database. A closed store raises StoreUnavailable."""
+    def maintain(self) -> bool:
+        """Do one bounded step of the work that no request should wait for; whether more is left."""
+        return False
 
     def free_space(self) -> int | None:
         """Bytes free for the store; None if unknown, since the database may be on another machine."""
@@ -170,7 +231,7 @@ class Store(ABC):
             return list(self._damage)
 
     def _note(self, damage: Damage) -> None:
-        """Remember a damage, and write it to the log the first time."""
+        """Remember a damage, and log it the first time."""
         with self._damage_lock:
             if damage not in self._damage:
                 self._damage.append(damage)
@@ -194,16 +255,16 @@ class Store(ABC):
             self._surveys[fingerprint] = Survey.from_json(found[0][0])
         return self._surveys[fingerprint]
 
-    def _sealed_tally(self, number: int, survey: Survey, without: Sequence[Quarantine]) -> Tally:
-        """One of the two tallies of a sealed round: of all reports, or of those outside quarantine."""
+    def _finalized_tally(self, number: int, survey: Survey, without: Sequence[Quarantine]) -> Tally:
+        """One of the two tallies of a finalized round: of all reports, or of those outside quarantine."""
         if without and set(without) != set(self.quarantines(number)):
-            raise Sealed(
-                f"round {number} is sealed: it has one tally of all reports and one without its quarantine"
+            raise Finalized(
+                f"round {number} is finalized: it has one tally of all reports and one without its quarantine"
             )
         return self._stored_tally(number, survey, "kept" if without else "all", self._rows)
 
     def _stored_tally(self, number: int, survey: Survey, kind: str, rows: Callable[..., Rows]) -> Tally:
-        """The tally of a sealed round ("all" or "kept"), read with `rows`."""
+        """The tally of a finalized round ("all" or "kept"), read with `rows`."""
         found = rows("select content from tallies where round = ? and kind = ?", number, kind)
         if not found:
             raise StoreError(f"{self.name}: the tally of round {number} is missing; restore a backup")
@@ -227,9 +288,9 @@ class Store(ABC):
         return [Rejection(*row) for row in self._rows(sql, round)]
 
     def set_quarantine(self, round: int, quarantine: Quarantine, *, on: bool = True) -> None:
-        """Put reports into quarantine, or release them. Nothing is deleted. Raises Sealed after sealing."""
-        if self.round(round).state == "sealed":
-            raise Sealed(f"round {round} is sealed: its quarantine can no longer be changed")
+        """Put reports into quarantine, or release them. Nothing is deleted. Raises Finalized after finalization."""
+        if self.round(round).state == "finalized":
+            raise Finalized(f"round {round} is finalized: its quarantine can no longer be changed")
         hour = _ANY if quarantine.hour is None else quarantine.hour
         source = _ANY if quarantine.source is None else quarantine.source
         if on:
@@ -246,27 +307,6 @@ class Store(ABC):
             for hour, source in self._rows(sql, round)
         ]
 
-    def add_token(self, sha256: bytes, scope: Scope, label: str = "") -> Token:
-        """Store a token by its SHA-256 (32 bytes); the same one twice is an error."""
-        if type(sha256) is not bytes or len(sha256) != 32:
-            raise InvalidInput("sha256 must be the 32 bytes of a token's SHA-256")
-        if scope not in ("upload", "read", "admin"):
-            raise InvalidInput.of("scope", scope, "upload, read or admin")
-        sql = "insert into tokens (sha256, scope, label) values (?, ?, ?) on conflict do nothing returning number"
-        made = self._rows(sql, sha256, scope, label)
-        if not made:
-            raise InvalidInput(f"this token is known already (label = {label!r}): make another one")
-        return Token(made[0][0], sha256, scope, label)
-
-    def remove_token(self, number: int) -> bool:
-        """Remove a token. Its number is never used again."""
-        return bool(self._rows("delete from tokens where number = ? returning number", number))
-
-    def tokens(self) -> list[Token]:
-        """Every token, by number."""
-        rows = self._rows("select number, sha256, scope, label from tokens order by number")
-        return [Token(number, bytes(sha256), scope, label) for number, sha256, scope, label in rows]
-
 
 Tables = dict[str, Rows]
 
@@ -277,16 +317,17 @@ TABLES = {
     "deleted": "round, id",
     "rejected": "round, reason, hour, count",
     "quarantine": "round, hour, source",
-    "tokens": "number, sha256, scope, label",
+    "tokens": "number, sha256, scope, label, expires",
+    "acts": "number, minute, act, who",
     "tallies": "round, kind, content",
 }
 # Beside the tables of a backup: one row with the number of the latest token, which is never used again.
 LAST_TOKEN = "last token"
 
 ADD_SURVEY = "insert into surveys values (?, ?) on conflict do nothing"
-ADD_ROUND = "insert into rounds values (?, ?, 'open', ?, null)"
+ADD_ROUND = "insert into rounds (number, fingerprint, state, opened) values (?, ?, 'open', ?)"
 CLOSE_ROUND = "update rounds set state = 'closed', closed = ? where number = ?"
-SEAL_ROUND = "update rounds set state = 'sealed' where number = ?"
+FINALIZE_ROUND = "update rounds set state = 'finalized' where number = ?"
 
 
 def migrate(
@@ -312,17 +353,19 @@ def day_of(now: datetime) -> date:
 
 
 def check_delete(number: int, state: State, id: bytes) -> None:
-    """Raise Sealed if the reports of a round can no longer be deleted, InvalidInput if the id is not one."""
+    """Raise Finalized if the reports of a round can no longer be deleted, InvalidInput if the id is not one."""
     if type(id) is not bytes or len(id) != ID_SIZE:
         raise InvalidInput.of("id", id, f"{ID_SIZE} bytes")
-    if state == "sealed":
-        raise Sealed(f"round {number} is sealed: its reports are deleted, and its tally cannot be split")
+    if state == "finalized":
+        raise Finalized(
+            f"round {number} is finalized: its reports are deleted, and its tally cannot be split"
+        )
 
 
-def check_seal(round: Round) -> bool:
-    """Whether there is something to seal; InvalidInput if the round is open."""
+def check_finalize(round: Round) -> bool:
+    """Whether there is something to finalize; InvalidInput if the round is open."""
     if round.state == "open":
-        raise InvalidInput(f"round {round.number} is open: close it before it is sealed")
+        raise InvalidInput(f"round {round.number} is open: close it before it is finalized")
     return round.state == "closed"
 
 
@@ -332,21 +375,21 @@ def covered(quarantines: Sequence[Quarantine], hour: int, source: int) -> bool:
 
 
 class Kept(NamedTuple):
-    """The result of `seal_due`: the rounds that were sealed, and a sentence if the clock cannot be trusted."""
+    """The result of `finalize_due`: the rounds that were finalized, and a sentence if the clock cannot be trusted."""
 
-    sealed: tuple[int, ...]
+    finalized: tuple[int, ...]
     clock: str | None = None
 
 
-def seal_due(store: Store, *, now: datetime, grace_days: int) -> Kept:
-    """Seal every round that was closed more than `grace_days` whole days ago.
+def finalize_due(store: Store, *, now: datetime, grace_days: int) -> Kept:
+    """Finalize every round that was closed more than `grace_days` full days ago.
 
-    If the clock is behind the times in the store, it is or was wrong, and no round is sealed. Neither is a damaged
+    If the clock is behind the times in the store, it is or was wrong, and no round is finalized. Neither is a damaged
     round, so that a backup can still help: Damaged is raised.
     """
     rounds, day, hour = store.rounds(), day_of(now), int(now.timestamp() // 3600)
     days = [known for r in rounds for known in (r.opened, r.closed) if known is not None]
-    hours = [arrival.hour for r in rounds if r.state != "sealed" for arrival in store.arrivals(r.number)]
+    hours = [arrival.hour for r in rounds if r.state != "finalized" for arrival in store.arrivals(r.number)]
     if max(days, default=day) > day:
         return Kept((), f"the clock says {day}, and the store has a round of {max(days)}: set the clock")
     if max(hours, default=hour) > hour:
@@ -354,4 +397,4 @@ def seal_due(store: Store, *, now: datetime, grace_days: int) -> Kept:
         return Kept((), text)
     last = day - timedelta(days=grace_days + 1)
     due = [r.number for r in rounds if r.state == "closed" and r.closed is not None and r.closed <= last]
-    return Kept(tuple(store.seal(number).number for number in due))
+    return Kept(tuple(store.finalize(number).number for number in due))

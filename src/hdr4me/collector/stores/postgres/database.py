@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import errors
@@ -40,12 +42,25 @@ SCHEMA: list[tuple[str, ...]] = [
         """create table tokens (number integer generated always as identity primary key,
            sha256 bytea not null unique, scope text not null, label text not null)""",
         "create table tallies (round integer, kind text, content bytea not null, primary key (round, kind))",
-    )
+    ),
+    (
+        "create table settings (name text primary key, value text not null)",
+        "insert into settings values ('store', replace(gen_random_uuid()::text, '-', ''))",
+        "alter table tokens add column expires bigint not null default 0",
+        """update tokens set expires = extract(epoch from now())::bigint + 7776000,
+           scope = case when scope in ('read', 'admin') then scope else 'send' end""",
+        "update rounds set state = 'finalized' where state not in ('open', 'closed')",
+        """create table acts (number bigint generated always as identity primary key, minute text not null,
+           act text not null, who text not null)""",
+        "create rule acts_update as on update to acts do instead nothing",
+        "create rule acts_delete as on delete to acts do instead nothing",
+    ),
 ]
 
 _MIGRATING = 0x68447234
 _CONNECTIONS = 3  # the writer and two readers of a worker
 _WAIT = 2.0  # seconds to wait for a connection while the database is down
+_IDLE = 5.0  # seconds after which an idle connection is checked before it is used
 
 
 def _configure(connection: Connection) -> None:
@@ -67,11 +82,15 @@ class Database:
         with self._errors(), self._connected() as connection:
             self.schema_version = self._prepare(connection)
             connection.commit()
+        self._used: WeakKeyDictionary[Connection, float] = (
+            WeakKeyDictionary()
+        )  # when a connection last worked
+        self._failed = 0.0  # when a transaction last failed
         self._pool = ConnectionPool(
             url,
             kwargs=self._options,
             configure=_configure,
-            check=ConnectionPool.check_connection,
+            check=self._check,
             min_size=1,
             max_size=_CONNECTIONS,
             timeout=_WAIT,
@@ -82,8 +101,19 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """A transaction that is committed when the block ends, and rolled back if it raises."""
-        with self._errors(), self._pool.connection() as connection:
-            yield connection
+        try:
+            with self._errors(), self._pool.connection() as connection:
+                yield connection
+            self._used[connection] = time.monotonic()
+        except StoreError:
+            self._failed = time.monotonic()
+            raise
+
+    def _check(self, connection: Connection) -> None:
+        """Check a connection that was idle, or that has not been used since a failure; a check is a round trip."""
+        used = self._used.get(connection, 0.0)
+        if used <= self._failed or time.monotonic() - used > _IDLE:
+            ConnectionPool.check_connection(connection)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -204,7 +234,7 @@ def read_tables(connection: Connection) -> Tables:
     found["deleted"] = [
         (number, id)
         for number, _, state, _, _ in found["rounds"]
-        if state != "sealed"
+        if state != "finalized"
         for id in _deleted(connection, number)
     ]
     row = connection.execute("select last_value, is_called from tokens_number_seq").fetchone()
@@ -237,16 +267,18 @@ def fill(connection: Connection, tables: Tables, blocks: Iterable[Block]) -> Non
         if name == "deleted":
             continue
         marks = ", ".join(["%s"] * len(columns.split(",")))
-        over = " overriding system value" if name == "tokens" else ""
+        over = " overriding system value" if name in ("tokens", "acts") else ""
         for row in tables[name]:
             values: tuple[Any, ...] = row
             if name == "rounds":
                 values = (*row[:3], *(day and date.fromordinal(day) for day in row[3:]))
-                if row[2] != "sealed":
+                if row[2] != "finalized":
                     make_partitions(connection, row[0])
             connection.execute(f"insert into {name} ({columns}){over} values ({marks})", values)
     for (last,) in tables[LAST_TOKEN]:
         connection.execute("select setval('tokens_number_seq', %s)", (last,))
+    last_act = max((number for number, *_ in tables["acts"]), default=0)
+    connection.execute("select setval(pg_get_serial_sequence('acts', 'number'), %s, false)", (last_act + 1,))
     for round_, id in tables["deleted"]:
         insert_ids(connection, round_, id)
     for block in blocks:

@@ -4,8 +4,8 @@ A write inserts the sorted ids of a group as one binary parameter; the new ones 
 same transaction. Counted blocks are merged into larger ones, and their counts into one stored tally.
 
 Two advisory locks of a round are held until a transaction ends. The lock of the state is shared by writers and held
-exclusively to close or seal the round. The lock of the counts is held to change the stored tally. A transaction that
-needs both takes the state first.
+exclusively to close or finalize the round. The lock of the counts is held to change the stored tally. A transaction
+that needs both locks the state first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_FOLDED = 1 << 18  # reports that are merged at once: they are held in memo
 _STATE, _COUNTS = 0x6844, 0x6845  # the two locks of a round
 
 _ROUNDS = """select number, fingerprint, state, opened, closed,
-  case when state = 'sealed' then 0 else
+  case when state = 'finalized' then 0 else
     coalesce((select sum(n) from blocks where blocks.round = rounds.number), 0) end::bigint from rounds"""
 _WAITING = "round = %s and number in (select number from pending where pending.round = blocks.round)"
 _OF_KEYS = "round = %s and (hour, source) in (select * from unnest(%s::integer[], %s::integer[]))"
@@ -101,7 +101,7 @@ class PostgresStore(Store):
         number, fingerprint, state, opened, closed, stored = row
         fetch = partial(_fetch, connection)
         survey = self.survey(fingerprint, fetch)
-        if state == "sealed":
+        if state == "finalized":
             stored = self._stored_tally(number, survey, "all", fetch).n_reports
         return Round(number, fingerprint, survey.series, state, opened, closed, stored)
 
@@ -149,7 +149,7 @@ class PostgresStore(Store):
         with self._database.transaction() as connection:
             _lock(connection, _COUNTS, round)
             found = self._round(connection, round)
-            if found.state == "sealed":
+            if found.state == "finalized":
                 return
             chosen, reports = [], 0
             for number, n in _fetch(connection, "select number, n from pending where round = ?", round):
@@ -173,7 +173,7 @@ class PostgresStore(Store):
                 table.insert_block(connection, joined(group), pending=False)
 
     def _running(self, connection: Connection, round: int, survey: Survey) -> Tally:
-        """The stored tally of a round that is not sealed; empty at first."""
+        """The stored tally of a round that is not finalized; empty at first."""
         rows = _fetch(connection, "select content from tallies where round = ? and kind = 'running'", round)
         return loads(rows[0][0], survey) if rows else Tally(survey)
 
@@ -225,8 +225,8 @@ class PostgresStore(Store):
         with self._database.reading() as connection:
             found = self._round(connection, round)
             survey = self.survey(found.fingerprint)
-            if found.state == "sealed":
-                return self._sealed_tally(round, survey, without)
+            if found.state == "finalized":
+                return self._finalized_tally(round, survey, without)
             total = self._running(connection, round, survey)
             waiting = count(table.read_blocks(connection, self._note, _WAITING, round), survey)
             keys = _fetch(connection, "select distinct hour, source from blocks where round = ?", round)
@@ -237,12 +237,12 @@ class PostgresStore(Store):
             self.fold(round)
         return minus(total + waiting, left_out)
 
-    def seal(self, round: int, *, despite_damage: bool = False) -> Round:
+    def finalize(self, round: int, *, despite_damage: bool = False) -> Round:
         quarantines = self.quarantines(round)
         with self._database.transaction() as connection:
             connection.execute("set local lock_timeout = '10s'")
             found = self._locked_round(connection, round)
-            if protocol.check_seal(found):
+            if protocol.check_finalize(found):
                 survey = self.survey(found.fingerprint)
                 damage: list[Damage] = []
                 total, kept = Running(survey), Running(survey)
@@ -257,7 +257,7 @@ class PostgresStore(Store):
                 fetch: Callable[..., Rows] = partial(_fetch, connection)
                 fetch("delete from tallies where round = ? and kind = 'running'", round)
                 fetch("delete from pending where round = ?", round)
-                fetch(protocol.SEAL_ROUND, round)
+                fetch(protocol.FINALIZE_ROUND, round)
                 fetch(f"drop table blocks_{int(round)}, ids_{int(round)}")
         return self.round(round)
 
