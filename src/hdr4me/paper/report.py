@@ -118,7 +118,7 @@ def _summary(verdicts: Sequence[Verdict]) -> list[Block]:
     return section(
         "The claims",
         "Each assertion of the paper is a test on the numbers below, by the metric of the paper. **Reproduced**: the "
-        "test passes under every choice of λ*. **Depends on the choice of λ***: it passes under some choices. **Holds "
+        "test passes under every choice of λ*. **Depends on the choice** of λ*: it passes under some choices. **Holds "
         "in part**: it passes in some of the panels or mechanisms that the sentence mentions. **Holds in the paper's "
         "cells, false in general**: it passes, and a second test outside the paper's cells fails. **Needs the COV-19 "
         "data**: the outcome depends on means that the stand-in does not have. **Not reproduced**: it fails under "
