@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import secrets
@@ -342,3 +343,144 @@ def test_a_closed_collection_stays_closed(
     store = open_store(tmp_path / "c.db")
     assert [round.state for round in store.rounds()] == ["closed", "open"]
     store.close()
+
+
+# -- a busy hour, and deletion -----------------------------------------------------------------------------------
+
+
+def test_an_hour_that_is_over_is_merged_in_bounded_steps_and_not_by_a_request(
+    tmp_path: Path, opened: Any, small_survey: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hdr4me.collector.stores.sqlite import store as module
+
+    store = opened(tmp_path / "reports.db")
+    store.open_round(small_survey, now=NOW)
+    for source in range(5):
+        for _ in range(40):
+            write(store, arrivals(small_survey, 1, HOUR, source=source))
+    sizes: list[int] = []
+    joined = module.joined
+
+    def counted(blocks: Any) -> Any:
+        sizes.append(len(blocks))
+        return joined(blocks)
+
+    monkeypatch.setattr(module, "joined", counted)
+    write(store, arrivals(small_survey, 1, HOUR + 1))
+    assert sizes == []  # no request waits for a merge of an earlier hour
+    steps = 0
+    while store.maintain():
+        steps += 1
+    assert steps == 6
+    assert max(sizes) <= 64
+    assert sum(sizes) == 201
+    assert store.tally(1).n_reports == 201
+
+
+def test_blocks_with_many_bytes_are_never_merged(tmp_path: Path, opened: Any) -> None:
+    from hdr4me.collector.stores.memory import SMALL_BYTES
+    from hdr4me.survey import Numeric, Schema
+
+    schema = Schema([Numeric(f"x{j}", 0, 1) for j in range(400)])
+    wide = Survey(schema, epsilon=400.0, mechanism="duchi", sampled=400)
+    store = opened(tmp_path / "reports.db")
+    store.open_round(wide, now=NOW)
+    per_block = SMALL_BYTES // wide.report_size + 1
+    assert per_block < 64
+    for _ in range(70):
+        write(store, arrivals(wide, per_block))
+    assert len(list(store.blocks(1))) == 70
+    assert store._live[1].small == {}
+
+
+def test_a_transaction_and_the_queue_are_limited_by_bytes() -> None:
+    from hdr4me.collector.batch import Batch
+    from hdr4me.collector.config import Limits
+    from hdr4me.collector.errors import Log, Refusal
+    from hdr4me.collector.state import MOST_BYTES, Writer
+
+    async def work() -> None:
+        store: Any = None
+        writer = Writer(store, Limits(waiting_bytes=3 * MOST_BYTES), Log())
+        for _ in range(3):
+            writer.submit(Batch(1, 0, bytes(16), bytes(MOST_BYTES - 16), hour=1))
+        with pytest.raises(Refusal, match="too many reports are waiting"):
+            writer.submit(Batch(1, 0, bytes(16), bytes(MOST_BYTES), hour=1))
+        assert len(writer._take()) == 2
+
+    asyncio.run(work())
+
+
+def test_merges_in_postgres_are_limited_by_bytes(
+    database: str, opened: Any, small_survey: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hdr4me.collector.stores.postgres.store._MOST_BYTES", 16 * 30)
+    store = opened(database)
+    store._fold_at = 1
+    store.open_round(small_survey, now=NOW)
+    for _ in range(6):
+        write(store, arrivals(small_survey, 20))
+    assert store.maintain()
+    assert 2 <= store._rows("select count(*) from pending")[0][0] <= 5
+    while store.maintain():
+        pass
+    assert (store.round(1).stored, store.tally(1).n_reports) == (120, 120)
+
+
+def test_a_report_is_found_for_deletion_without_a_search_in_all_blocks(
+    store: Any, small_survey: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after its block was merged, and after another report of its block was deleted."""
+    store.open_round(small_survey, now=NOW)
+    store._fold_at = 1
+    batch = [one for _ in range(80) for one in arrivals(small_survey, 3, source=secrets.randbelow(2))]
+    for start in range(0, 240, 3):
+        write(store, batch[start : start + 3])
+    write(store, large := arrivals(small_survey, 500))
+    deleted = [batch[0], batch[1], large[7], large[8]]
+    assert store.delete(1, deleted[0].id)
+    while store.maintain():
+        pass
+    read: list[int] = []
+    for name in ("sqlite", "postgres"):
+        module = f"hdr4me.collector.stores.{name}.database.read_block"
+
+        def counted(row: Any) -> Any:
+            from hdr4me.collector.batch import read_block
+
+            read.append(row[0])
+            return read_block(row)
+
+        monkeypatch.setattr(module, counted)
+    for one in deleted[1:]:
+        assert store.delete(1, one.id)
+        assert not store.delete(1, one.id)
+    assert len(read) <= 6  # at most one block for each call
+    assert not store.delete(1, secrets.token_bytes(16))
+    assert store.tally(1).n_reports == store.round(1).stored == 736
+    assert {a.id for a in deleted}.isdisjoint(id for block in store.blocks(1) for id in block.ids)
+
+
+def test_deletion_does_not_wait_for_an_export(tmp_path: Path, opened: Any, small_survey: Survey) -> None:
+    store = opened(tmp_path / "reports.db")
+    store.open_round(small_survey, now=NOW)
+    for _ in range(3):
+        write(store, batch := arrivals(small_survey, 100))
+    export = store.blocks(1)
+    next(export)
+    assert store.delete(1, batch[0].id)
+    assert not store._emptied_log()  # at once, because the export reads it
+    export.close()
+    store.maintain()
+    assert Path(f"{store.path}-wal").stat().st_size == 0
+
+
+def test_finalized_tallies_are_not_parsed_for_a_list_of_rounds(
+    store: Any, small_survey: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.open_round(small_survey, now=NOW)
+    write(store, arrivals(small_survey, 30))
+    store.close_round(1, now=NOW)
+    store.finalize(1)
+    monkeypatch.setattr(type(store), "_stored_tally", None)
+    assert [round.stored for round in store.rounds()] == [30]

@@ -63,6 +63,11 @@ class Batch:
         return len(self.ids) // ID_SIZE
 
     @property
+    def size(self) -> int:
+        """Its bytes of ids and reports."""
+        return len(self.ids) + len(self.data)
+
+    @property
     def duplicates(self) -> int:
         """The number of reports that were stored before, or twice in the same write."""
         return 0 if self.refused else len(self) - self.stored
@@ -102,7 +107,13 @@ class Group:
         )
         keys = [(batch.hour, batch.source) for batch in batches]
         self._keys = sorted(set(keys))
+        self.numbers = [secrets.randbits(61) for _ in self._keys]  # of the blocks
         self._key_of = np.array([self._keys.index(key) for key in keys])[self._owners]
+
+    @property
+    def places(self) -> bytes:
+        """For each id the index of its block's number in `numbers`, in two bytes, little-endian."""
+        return self._key_of.astype("<u2").tobytes()
 
     def refuse(self) -> None:
         """The round is not open: none of the reports is stored."""
@@ -124,7 +135,7 @@ class Group:
                 continue
             sizes, data = self._take(self._order[chosen])
             ids = self._ids[chosen].tobytes()
-            block = Block(secrets.randbits(61), self.round, hour, source, ids, sizes, data)
+            block = Block(self.numbers[key], self.round, hour, source, ids, sizes, data)
             try:
                 found.append((block, block.rows(survey)))
             except FormatError as error:

@@ -15,21 +15,22 @@ from typing import TypeVar
 from hdr4me.collector.access import Access, Rates
 from hdr4me.collector.answers import Answers
 from hdr4me.collector.batch import Batch, hour_now
-from hdr4me.collector.config import Settings
+from hdr4me.collector.config import Limits, Settings
 from hdr4me.collector.errors import Log, Refusal, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from hdr4me.collector.forms import Forms
 from hdr4me.collector.stores.protocol import Round, Store, finalize_due
 from hdr4me.errors import HDR4MEError
 
-MOST_AT_ONCE = 200_000  # reports in a transaction, beyond which the rest waits for the next
+# Reports and bytes in a transaction, beyond which the rest waits for the next.
+MOST_AT_ONCE, MOST_BYTES = 200_000, 16 << 20
 
 
 class Writer:
     """One writer for a store; `submit` is called in the event loop, the store in a thread of its own."""
 
-    def __init__(self, store: Store, most_waiting: int, log: Log) -> None:
-        self.store, self.most_waiting, self.log = store, most_waiting, log
-        self.waiting = self.commits = 0
+    def __init__(self, store: Store, limits: Limits, log: Log) -> None:
+        self.store, self.limits, self.log = store, limits, log
+        self.waiting = self.waiting_bytes = self.commits = 0
         self.commit_seconds = 0.0
         self._queue: deque[Batch] = deque()
         self._rejected: Counter[tuple[int, str, int]] = Counter()
@@ -46,11 +47,12 @@ class Writer:
         """Queue a batch, or refuse it; the future is done when the batch is on the disk and contains its result."""
         if self._stop:
             raise Refusal(503, "the collector is stopping: try again", retry_after=5)
-        if self.waiting + len(batch) > self.most_waiting and self.waiting:
+        reports, size = self.waiting + len(batch), self.waiting_bytes + batch.size
+        if self.waiting and (reports > self.limits.waiting_reports or size > self.limits.waiting_bytes):
             raise Refusal(503, "too many reports are waiting to be written: try again later", retry_after=2)
         batch.written = asyncio.get_running_loop().create_future()
         self._queue.append(batch)
-        self.waiting += len(batch)
+        self.waiting, self.waiting_bytes = reports, size
         self._wake.set()
         return batch.written
 
@@ -92,15 +94,17 @@ class Writer:
                         batch.written.set_result(None)
             finally:
                 self.waiting -= sum(map(len, group))
+                self.waiting_bytes -= sum(batch.size for batch in group)
         await self._flush_rejected()
 
     def _take(self) -> list[Batch]:
         """All batches that wait, up to the maximum of one transaction."""
         group: list[Batch] = []
-        n = 0
-        while self._queue and (not group or n + len(self._queue[0]) <= MOST_AT_ONCE):
+        n = size = 0
+        while self._queue and (not group or (n <= MOST_AT_ONCE and size <= MOST_BYTES)):
             group.append(self._queue.popleft())
             n += len(group[-1])
+            size += group[-1].size
         return group
 
     def _write(self, group: list[Batch]) -> list[tuple[Batch, Exception]]:
@@ -153,6 +157,7 @@ class Writer:
 
 
 T = TypeVar("T")
+_STEPS = 16  # of maintenance in a second
 _FINALIZE_EVERY = 600.0  # seconds between two searches for rounds to finalize
 
 
@@ -162,7 +167,7 @@ class Collector:
     def __init__(self, store: Store, settings: Settings, log: Log | None = None) -> None:
         self.store, self.settings, self.log = store, settings, log or Log()
         self.limits = settings.limits
-        self.writer = Writer(store, self.limits.waiting_reports, self.log)
+        self.writer = Writer(store, self.limits, self.log)
         self.access = Access(settings)
         self.rates = Rates(self.limits.rate)
         self.answers = Answers(store, settings.min_reports, settings.snapshots)
@@ -211,9 +216,19 @@ class Collector:
                 self.log.failure("unexpected error", error)
             else:
                 self.ready = True
+            await self._maintain()
             if time.monotonic() >= self._next_finalize:
                 self._next_finalize = time.monotonic() + _FINALIZE_EVERY
                 await self._finalize()
+
+    async def _maintain(self) -> None:
+        """Do some steps of the store's maintenance."""
+        try:
+            for _ in range(_STEPS):
+                if not await self.read(self.store.maintain):
+                    return
+        except HDR4MEError as error:
+            self.log.failure("the store was not maintained", error)
 
     async def _finalize(self) -> None:
         """Keep only the tallies of rounds whose grace period is over."""

@@ -72,7 +72,9 @@ def store_errors(path: os.PathLike[str] | str) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:  # an error message that quotes damaged text
-        raise StoreError(f"{path} is damaged: its schema is not readable; restore it from a backup") from error
+        raise StoreError(
+            f"{path} is damaged: its schema is not readable; restore it from a backup"
+        ) from error
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_FULL:
