@@ -15,17 +15,21 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from collector_memory import Arrival, memory_store, write
-from collector_service import Service, serving
+from collector_service import Service, live, serving
 
 from hdr4me.cli import main
 from hdr4me.client import Client
 from hdr4me.collector import open_registry, open_store
 from hdr4me.collector.access import digest
 from hdr4me.collector.backup import backup, restore
+from hdr4me.collector.clock import Clock
 from hdr4me.collector.errors import StoreBusy, StoreUnavailable
-from hdr4me.collector.stores.protocol import ANYONE
+from hdr4me.collector.sending import NotAccepted, Spool, send
+from hdr4me.collector.stores.protocol import ANYONE, finalize_due
+from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey import Survey
 
@@ -484,3 +488,94 @@ def test_finalized_tallies_are_not_parsed_for_a_list_of_rounds(
     store.finalize(1)
     monkeypatch.setattr(type(store), "_stored_tally", None)
     assert [round.stored for round in store.rounds()] == [30]
+
+
+# -- the clock, and spools ---------------------------------------------------------------------------------------
+
+
+class Times:
+    """A system's clock that tests set, and the time that passes."""
+
+    def __init__(self) -> None:
+        self.wall, self.passed = NOW.timestamp(), 0.0
+
+    def clock(self) -> Clock:
+        return Clock(lambda: self.wall, lambda: self.passed)
+
+    def go(self, seconds: float, jump: float = 0.0) -> None:
+        self.wall += seconds + jump
+        self.passed += seconds
+
+
+def test_a_short_jump_of_the_clock_is_not_followed() -> None:
+    times = Times()
+    clock = times.clock()
+    times.go(7200)
+    assert clock.steady
+    before = clock.now()
+    times.go(3, jump=1000 * 86_400)
+    assert clock.now() == before + 3
+    assert clock.jump == 1000 * 86_400
+    assert not clock.steady
+    times.go(3, jump=-1000 * 86_400)
+    assert (clock.now(), clock.jump, clock.steady) == (before + 6, 0.0, True)
+
+
+def test_a_jump_that_lasts_is_followed_and_then_the_clock_must_be_steady_again() -> None:
+    times = Times()
+    clock = times.clock()
+    times.go(7200)
+    times.go(1, jump=-5 * 86_400)
+    assert clock.now() > times.wall
+    for _ in range(70):
+        times.go(60)
+        clock.now()
+    assert (clock.now(), clock.jump, clock.steady) == (times.wall, 0.0, False)
+    times.go(3600)
+    assert clock.steady
+
+
+def test_one_wrong_reading_finalizes_nothing_and_retention_goes_on_afterwards(
+    tmp_path: Path, opened: Any, small_survey: Survey
+) -> None:
+    store = opened(tmp_path / "reports.db")
+    store.open_round(small_survey, now=NOW)
+    write(store, arrivals(small_survey, 5, HOUR + 24_000))  # under a clock that was 1,000 days ahead
+    store.close_round(1, now=NOW + timedelta(days=1000))
+    today = NOW + timedelta(days=1)
+    kept = finalize_due(store, now=today, grace_days=7, steady=True)
+    assert (kept.finalized, store.round(1).closed) == ((), today.date())
+    assert finalize_due(store, now=today + timedelta(days=7), grace_days=7, steady=True).finalized == ()
+    assert finalize_due(store, now=today + timedelta(days=8), grace_days=7, steady=True).finalized == (1,)
+
+
+def test_a_jump_is_shown_and_nothing_is_finalized(small_survey: Survey) -> None:
+    times = Times()
+
+    async def work(service: Service) -> None:
+        service.collector.clock = times.clock()
+        assert (await service.call("GET", "/readyz")).json() == {"status": "ready"}
+        times.go(3, jump=86_400)
+        shown = (await service.call("GET", "/readyz")).json()
+        assert "jumped by 86400 seconds" in shown["clock"]
+
+    serving(memory_store(small_survey), work)
+
+
+def test_a_spool_is_sent_to_one_round_only(tmp_path: Path, small_survey: Survey) -> None:
+    """The round is closed and another one is opened: sending again must not count the reports in both."""
+    Local(threads=1).perturb(np.zeros((50, 2)), small_survey, tmp_path / "reports.arrow")
+    spool = Spool(tmp_path, small_survey)
+    spool.assign_ids(50)
+    store = memory_store(small_survey)
+    with live(store) as (url, _):
+        assert send(spool, url).stored == 50
+        assert send(spool, url).duplicates == 50
+        store.close_round(1, now=NOW)
+        store.open_round(small_survey, now=NOW)
+        time.sleep(1.5)  # until the collector has noticed
+        with pytest.raises(NotAccepted, match="round 1 is closed"):
+            send(spool, url)
+        with pytest.raises(InvalidInput, match="was sent to round 1"):
+            send(spool, url, round=2)
+    assert [len(reports) for reports in store.reports.values()] == [50, 0]

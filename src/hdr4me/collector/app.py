@@ -133,7 +133,9 @@ class _Routes:
         if not self._c.ready or self._c.full:
             raise Refusal(503, "the store does not answer or its disk is nearly full", retry_after=2)
         await self._c.read(self._c.store.ping)
-        return _json({"status": "ready"})
+        jump = round(self._c.clock.jump)
+        about = {"clock": f"the system's clock has jumped by {jump} seconds: set it right"} if jump else {}
+        return _json({"status": "ready"} | about)
 
     async def metrics(self, request: Request) -> Response:
         text = await self._c.read(generate_latest, _Counts(self._c))

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import secrets
 import struct
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.collector.clock import CLOCK
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.blocks import from_wire
 from hdr4me.survey import Survey
@@ -30,7 +30,7 @@ Numbers = NDArray[np.int64]
 
 def hour_now() -> int:
     """Hours since 1970: no finer time is stored."""
-    return int(time.time() // 3600)
+    return int(CLOCK.now() // 3600)
 
 
 @dataclass(slots=True, eq=False)

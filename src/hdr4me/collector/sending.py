@@ -69,6 +69,19 @@ class Spool:
         """Generate an id for each of the n reports; then the spool is complete and can be sent."""
         write_bytes(self.folder / "ids", secrets.token_bytes(ID_SIZE * n))
 
+    def bound(self, find: Callable[[int | None], int], round: int | None) -> int:
+        """The round of the spool, which is the same whenever it is sent: in two rounds a report would count twice."""
+        file = self.folder / "round"
+        if not file.is_file():
+            write_bytes(file, str(find(round)).encode())
+        text = file.read_bytes()
+        if not text.isdigit():
+            raise FormatError(f"{file} is damaged: it must contain the number of a round")
+        number = int(text)
+        if round not in (None, number):
+            raise InvalidInput(f"{self.folder} was sent to round {number}: send it to that round again")
+        return number
+
     def batches(self, most: int = MOST) -> Iterator[tuple[Bytes, Bytes]]:
         """Ids and rows of at most `most` reports each, in the spool's order."""
         ids = np.frombuffer((self.folder / "ids").read_bytes(), np.uint8).reshape(-1, ID_SIZE)
@@ -122,8 +135,8 @@ def send(
 ) -> Sent:
     """Send a spool; each batch is sent again, after a random and growing delay, until the collector accepts it.
 
-    The reports go to the given round, or to the latest open round of the survey. NotAccepted means that the collector
-    refused a batch or was not reachable; the spool can be sent again.
+    The reports go to the given round, or to the latest open round of the survey; a spool that is sent again goes to the
+    same round. NotAccepted means that the collector refused a batch or was not reachable; the spool can be sent again.
     """
     if form not in FORMS:
         raise InvalidInput.of("form", form, f"one of {', '.join(FORMS)}")
@@ -133,7 +146,7 @@ def send(
     with (
         nullcontext(client) if client else httpx.Client(base_url=url, timeout=60.0, headers=access) as opened
     ):
-        number = find_round(opened, spool.survey, round)
+        number = spool.bound(partial(find_round, opened, spool.survey), round)
         for ids, rows in spool.batches():
             body = (dumps if form == "arrow" else as_lines)(ids, rows, spool.survey)
             post = partial(opened.post, f"/v1/rounds/{number}/reports", content=body, headers=headers)

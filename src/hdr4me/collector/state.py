@@ -15,6 +15,7 @@ from typing import TypeVar
 from hdr4me.collector.access import Access, Rates
 from hdr4me.collector.answers import Answers
 from hdr4me.collector.batch import Batch, hour_now
+from hdr4me.collector.clock import CLOCK
 from hdr4me.collector.config import Limits, Settings
 from hdr4me.collector.errors import Log, Refusal, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from hdr4me.collector.forms import Forms
@@ -174,8 +175,8 @@ class Collector:
         self.forms: dict[int, Forms] = {}  # by the number of the round
         self.open_rounds: frozenset[int] = frozenset()
         self.body_bytes = 0
-        self.full = False
-        self.ready = False
+        self.full = self.ready = self._jumped = False
+        self.clock = CLOCK
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="hdr4me-reader")
         self._parser = ThreadPoolExecutor(1, thread_name_prefix="hdr4me-parser")
         self._watch: asyncio.Task[None] | None = None
@@ -217,7 +218,10 @@ class Collector:
             else:
                 self.ready = True
             await self._maintain()
-            if time.monotonic() >= self._next_finalize:
+            if (jump := self.clock.jump) and not self._jumped:
+                self.log.event("the system's clock has jumped: no round is finalized", seconds=round(jump))
+            self._jumped = bool(jump)
+            if time.monotonic() >= self._next_finalize and self.clock.steady:
                 self._next_finalize = time.monotonic() + _FINALIZE_EVERY
                 await self._finalize()
 
@@ -232,9 +236,9 @@ class Collector:
 
     async def _finalize(self) -> None:
         """Keep only the tallies of rounds whose grace period is over."""
-        now, days = datetime.now(UTC), self.settings.retain_days
+        now, days = datetime.fromtimestamp(self.clock.now(), UTC), self.settings.retain_days
         try:
-            kept = await self.read(finalize_due, self.store, now=now, grace_days=days)
+            kept = await self.read(finalize_due, self.store, now=now, grace_days=days, steady=True)
         except HDR4MEError as error:
             self.log.failure("rounds were not finalized", error)
             return
@@ -242,7 +246,7 @@ class Collector:
             await self.read(self.store.record, f"round {number} finalized", "the retention period")
             self.log.event("round finalized: only its tally is kept", round=number)
         if kept.clock is not None:
-            self.log.event("the clock cannot be trusted: no round is finalized", said=kept.clock)
+            self.log.event("dates in the future were corrected", said=kept.clock)
 
     def _renew(self) -> None:
         """Read the data that every request needs; called in a thread."""
@@ -271,7 +275,7 @@ class Collector:
 
     async def change_round(self, change: Callable[..., Round], what: object, done: str, who: object) -> Round:
         """Open or close a round, record it, and accept uploads accordingly."""
-        round = await self.read(change, what, now=datetime.now(UTC))
+        round = await self.read(change, what, now=datetime.fromtimestamp(self.clock.now(), UTC))
         await self.read(self.store.record, f"round {round.number} {done}", str(who))
         await self.read(self._renew)
         self.log.event(f"round {done}", round=round.number, survey=round.fingerprint[:12])

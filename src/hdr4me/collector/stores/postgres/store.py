@@ -11,7 +11,7 @@ that needs both locks the state first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from typing import Any
 
@@ -84,6 +84,10 @@ class PostgresStore(Store):
             if found.state == "open":
                 _fetch(connection, protocol.CLOSE_ROUND, max(found.opened, protocol.day_of(now)), number)
         return self.round(number)
+
+    def correct_dates(self, day: date) -> None:
+        for name in ("opened", "closed"):
+            self._rows(f"update rounds set {name} = ? where {name} > ?", day, day)
 
     def rounds(self) -> list[Round]:
         with self._database.transaction() as connection:

@@ -206,6 +206,13 @@ class SqliteStore(Store):
                 live.state, live.closed = "closed", day
             return live.public()
 
+    def correct_dates(self, day: date) -> None:
+        for name in ("opened", "closed"):
+            self._rows(f"update rounds set {name} = ? where {name} > ?", *[day.toordinal()] * 2)
+        with self._lock:
+            for live in self._live.values():
+                live.opened, live.closed = min(live.opened, day), live.closed and min(live.closed, day)
+
     def rounds(self) -> list[Round]:
         with self._lock:
             self._ready()
