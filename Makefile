@@ -33,7 +33,8 @@ check: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -q -p no:cacheprovider tests/test_architecture.py
+	$(BIN)/codespell src docs clients tests benchmarks examples README.md CONTRIBUTING.md CHANGELOG.md
+	$(BIN)/pytest -q -p no:cacheprovider tests/test_architecture.py tests/test_vocabulary.py
 
 format: .venv/dev
 	$(BIN)/ruff format .
@@ -50,7 +51,7 @@ lowest:
 	  tests/statistics tests/mechanisms tests/framework tests/planner tests/kernels -m "not spark"
 
 bench: .venv/dev
-	$(BIN)/hdr4me bench
+	PYTHONPATH=benchmarks $(BIN)/python -m bench --peers ~/.cache/hdr4me/peers
 
 .venv/base: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

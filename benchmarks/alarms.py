@@ -1,4 +1,4 @@
-"""Alarms: false ones among hostile honest populations, and 1 % of fakes at the worst cell of every built-in table.
+"""False alarms among difficult populations, and 1 % of poisoned reports at the worst cell of every built-in table.
 
 python benchmarks/alarms.py benchmarks/results/alarms.md
 """
@@ -42,10 +42,10 @@ def main(path: Path) -> None:
         "# Alarms",
         "",
         f"{REPORTS:,} reports; false alarms among {HONEST} honest tallies for each of five populations, at a nominal "
-        f"{100 * LEVEL:g} % over all looks; fakes: 1 % at the cell with the largest decoded value, the largest p-value "
+        f"{100 * LEVEL:g} % over all looks; poisoned: 1 % at the cell of the largest decoded value; p-value at most "
         "over the populations (level 0.1 %).",
         "",
-        "| table | ε | cells | false alarms | fakes found in | largest p-value |",
+        "| table | ε | cells | false alarms | poisoning detected in | largest p-value |",
         "|---|---|---|---|---|---|",
     ]
     for name in built_in():

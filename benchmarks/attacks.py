@@ -2,15 +2,15 @@
 
     python benchmarks/attacks.py benchmarks/results/attacks.md [draws] [only the channels whose names have this text]
 
-The attack gives a lower bound of ε from outputs alone, wrong with probability at most 1e-6; it must not exceed the
-declared ε, and it shows how near the sampler comes to that ε. Reports are made with the system's randomness. A run of
-some channels renews their lines of the file and keeps the others.
+The attack gives a lower bound of ε from outputs alone, wrong with probability at most 1e-6. It must not exceed the
+declared ε. Reports use the system's randomness. A run of some channels replaces their lines of the file and keeps the
+others.
 
-A vector is compared with a thousand codewords for every report, so that ten million take hours on a busy machine. The
-two worst vectors are the ends of the first axis. The k codewords that are heavy for one end are light for the other
-(`tests/auditing/test_every_channel.py`), and light codewords are equally likely. So the number of reports that fall on
-them has the law of the number of places in the order that are among the last k. The lines "places" attack the places
-that the engine draws, ten million times. The lines "in full" attack whole reports, fewer times.
+Each report of a vector is compared with a thousand codewords, so ten million reports take hours. The two worst vectors
+are the ends of the first axis. The subsets of k likely codewords of the two ends are disjoint
+(`tests/auditing/test_every_channel.py`), and unlikely codewords are equally likely. So the number of reports in the
+other subset has the law of the number of ranks among the last k. The lines "places" attack the ranks that the engine
+draws, ten million times. The lines "in full" attack whole reports, fewer times.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def main(path: Path, draws: int, only: str) -> None:
         "# The attack on every channel",
         "",
         f"Reports of each of the two worst inputs; a bound is wrong with probability {ALARM:g}; "
-        f"{platform.machine()}, Python {platform.python_version()}. `benchmarks/attacks.py` says what "
-        "the lines of vectors are.",
+        f"{platform.machine()}, Python {platform.python_version()}. `benchmarks/attacks.py` explains "
+        "the lines of vectors.",
         "",
         "| channel | draws | declared ε | proven ε | attacked ε (lower bound) | below | processor seconds |",
         "|---|---|---|---|---|---|---|",

@@ -28,7 +28,7 @@ from hdr4me.engines import Local
 from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.mechanisms.categorical import categorical_channel
 from hdr4me.statistics.calibrate import functional
-from hdr4me.statistics.intervals import few_indicators
+from hdr4me.statistics.intervals import frequency_law
 from hdr4me.survey import Categorical, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -155,14 +155,14 @@ def by_counting(epsilon: float, v: int) -> list[str]:
         )
         named = np.arange(law.size, dtype=np.int64)
         errors = np.sqrt(np.maximum(_variances(channel, named, n), 0))
-        small_sample = few_indicators(
+        small_sample = frequency_law(
             functional(channel.response.marginal()), np.stack([n - named, named], axis=1), errors, n
         )
-        few_rows = small_sample.effective < 0.95 * 1.959964**5
+        small_rows = small_sample.effective < 0.95 * 1.959964**5
         equal, other = channel.decode
         value = other + (equal - other) * named / n
         low, high = value - 1.959964 * errors, value + 1.959964 * errors
-        low[few_rows], high[few_rows] = small_sample.ends(0.95, np.flatnonzero(few_rows))
+        low[small_rows], high[small_rows] = small_sample.ends(0.95, np.flatnonzero(small_rows))
         covers = (low <= having / n + 1e-12) & (having / n - 1e-12 <= high)
         running = np.cumsum(law)
         least = f"{100 * running[np.argmax(running >= 0.95)]:.2f}" if having == 0 else ""

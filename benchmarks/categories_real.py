@@ -1,4 +1,4 @@
-"""Errors and intervals of every kind of question on real data: measured over repeats beside those foretold.
+"""Errors and intervals of every kind of question on real data: measured over repeats, compared with the predictions.
 
     python benchmarks/categories_real.py benchmarks/results/categories_real.md [flights.csv]
 

@@ -1,4 +1,4 @@
-"""Strange values of records, for the vectors that clients share: what a form, a file or a mistake can hold."""
+"""Unusual values of records for the test vectors that all clients share, as forms, files and mistakes produce them."""
 
 from __future__ import annotations
 

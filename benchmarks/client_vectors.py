@@ -1,4 +1,4 @@
-"""Writes tests/vectors/client.json.gz: what every client must answer to a record, given the random words.
+"""Writes tests/vectors/client.json.gz: the answers that every client must give to a record for given random words.
 
     python benchmarks/client_vectors.py tests/vectors/client.json.gz
 
@@ -35,7 +35,7 @@ GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
 
 
 class Words:
-    """Draws from given bytes, read as `Stream` reads its own."""
+    """Draws from given bytes, as `Stream` draws from its own."""
 
     def __init__(self, data: bytes) -> None:
         self._left = data
@@ -61,7 +61,7 @@ def surveys() -> list[Survey]:
             Categorical("truth", ["False", "True"]),
             Categorical("rooms", ["1", "2", "3.0", "3.5", "-7"], default="2"),
             Categorical("twins", ["TRUE", "true", "3", "3.0", "a"], default="a"),
-            Categorical("color", ["red", "green", "blue", "missing"], default="missing"),
+            Categorical("colour", ["red", "green", "blue", "missing"], default="missing"),
             Categorical("names", ["constructor", "__proto__", "toString", "é", "ε", "\U0001f600"]),
         ]
     )
@@ -103,7 +103,7 @@ def surveys() -> list[Survey]:
 
 
 def _families() -> Iterator[Survey]:
-    """Families with parameters that no design would choose."""
+    """Families with parameters that no survey design would choose."""
     for size, order, length in ((7, 2, 3), (10, 3, 3), (21, 4, 3), (31, 5, 3), (8, 7, 2), (13, 11, 3)):
         yield _one(Projective(size, order, length), size)
     for size, chosen in ((2, 1), (6, 2), (9, 8), (300, 3)):
@@ -122,7 +122,7 @@ def _one(family: Any, size: int, most: int = 0) -> Survey:
 
 
 def record(survey: Survey, rng: random.Random) -> dict[str, Any]:
-    """Values of every sort, a third of them strange."""
+    """Values of every kind, a third of them unusual."""
     found: dict[str, Any] = {}
     for dimension in survey.schema:
         strange = rng.random() < 1 / 3
@@ -152,7 +152,7 @@ def record(survey: Survey, rng: random.Random) -> dict[str, Any]:
 
 
 def _half(survey: Survey, dimension: Any, rng: random.Random) -> float:
-    """A value at, or beside, a half of a sixteenth bit: where rounding half to even shows."""
+    """A value at or next to half of the sixteenth bit, where rounding half to even matters."""
     question = survey.questions[survey.question_of(dimension.name)]
     size = question.channel.inputs[0].size - dimension.optional
     low, high = dimension.bounds
@@ -162,7 +162,7 @@ def _half(survey: Survey, dimension: Any, rng: random.Random) -> float:
 
 
 def edge_words(survey: Survey, rng: random.Random) -> str | None:
-    """Words on and beside the bounds of a table's row, for surveys of one question with one number."""
+    """Words on and next to the cumulative sums of a table's row, for surveys of one question about one number."""
     if len(survey.questions) > 1 or not isinstance(survey.questions[0].channel, Table):
         return None
     channel = survey.questions[0].channel
@@ -173,7 +173,7 @@ def edge_words(survey: Survey, rng: random.Random) -> str | None:
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON can hold it."""
+    """The value in a form that JSON can represent."""
     if isinstance(value, float) and (
         not math.isfinite(value) or (value == 0 and math.copysign(1, value) < 0)
     ):
@@ -189,12 +189,12 @@ def main(path: Path) -> None:
     for index, survey in enumerate(asked):
         edges = 800 if edge_words(survey, rng) else 0
         for case in range(520 + edges):
-            told = record(survey, rng)
+            given = record(survey, rng)
             words = edge_words(survey, rng) if case < edges else None
             number = len(cases)
             draws: Any = Words(bytes.fromhex(words)) if words else Stream(SECRET, SERIES, Use.ANSWER, number)
-            answers = [[q, *answer(survey, q, told, draws)] for q in draw_questions(survey, draws)]
-            cases.append([index, {k: plain(v) for k, v in told.items()}, words or number, answers])
+            answers = [[q, *answer(survey, q, given, draws)] for q in draw_questions(survey, draws)]
+            cases.append([index, {k: plain(v) for k, v in given.items()}, words or number, answers])
     document = {
         "format": "hdr4me-client-vectors",
         "version": 1,

@@ -1,4 +1,4 @@
-"""Attacks on memoized answers after the budget is spent; writes benchmarks/results/memoized_attacks.md.
+"""Attacks on memoized responses after the budget is spent; writes benchmarks/results/memoized_attacks.md.
 
     python benchmarks/memoized_attacks.py [--devices 10000] benchmarks/results/memoized_attacks.md
 
@@ -31,12 +31,12 @@ CONFIDENCE = 0.99
 Value = str | float
 Report = tuple[int, ...]
 Guess = Callable[[Sequence[Report]], int | None]
-"""0 or 1, the history that the attacker takes for the true one; None: she tosses a coin."""
+"""0 or 1, the history that the attacker guesses; None for a random guess."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How often an attack was right."""
+    """The number of correct guesses of an attack."""
 
     attack: str
     rule: str
@@ -72,23 +72,23 @@ def answers(survey: Survey, secret: bytes, values: Sequence[Value], budget: int,
     found = []
     for value in values:
         if rule == "nearest" and len(known) == budget:
-            told, new = decide(survey, secret, {name: nearest(value, paid)}, known, 1)
+            reports, new = decide(survey, secret, {name: nearest(value, paid)}, known, 1)
         else:
-            told, new = decide(survey, secret, {name: value}, known, budget - len(known))
+            reports, new = decide(survey, secret, {name: value}, known, budget - len(known))
         if new:
             known += new
             paid.append(value)
-        found.append(told[0][1:])
+        found.append(reports[0][1:])
     return found
 
 
 def nearest(value: Value, paid: Sequence[Value]) -> Value:
-    """The paid value nearest to this one, as the earlier rule took it."""
+    """The paid value nearest to this one, which an earlier version repeated."""
 
-    def place(x: Value) -> float:
+    def position(x: Value) -> float:
         return float(SEVERITY.index(x)) if isinstance(x, str) else x
 
-    return min(paid, key=lambda x: (abs(place(x) - place(value)), place(x)))
+    return min(paid, key=lambda x: (abs(position(x) - position(value)), position(x)))
 
 
 def bound_of(n_rows: int) -> float:
@@ -101,8 +101,8 @@ def third_report(devices: int, rule: str) -> Outcome:
     survey = categories()
     histories = [("none", "severe", "low"), ("none", "severe", "high")]
 
-    def guess(told: Sequence[Report]) -> int | None:
-        return None if told[0] == told[1] else int(told[2] == told[1])
+    def guess(reports: Sequence[Report]) -> int | None:
+        return None if reports[0] == reports[1] else int(reports[2] == reports[1])
 
     return play("third report: low or high", survey, histories, 2, guess, bound_of(0), devices, rule)
 
@@ -115,9 +115,9 @@ def weekly(devices: int, rule: str) -> tuple[Outcome, float]:
         secret = secret_of(device)
         stream = hashlib.shake_256(b"weeks %d" % device).digest(WEEKS)
         sequence = [byte & 1 for byte in stream]
-        told = answers(survey, secret, [0, 100, *(80 if bit else 20 for bit in sequence)], 2, rule)
-        ambiguous = told[0] == told[1]
-        guesses = [coin(device) if ambiguous else int(t == told[1]) for t in told[2:]]
+        reports = answers(survey, secret, [0, 100, *(80 if bit else 20 for bit in sequence)], 2, rule)
+        ambiguous = reports[0] == reports[1]
+        guesses = [coin(device) if ambiguous else int(t == reports[1]) for t in reports[2:]]
         hits = [a == b for a, b in zip(guesses, sequence, strict=True)]
         bits += sum(hits)
         right += hits[device % WEEKS]
@@ -145,8 +145,10 @@ def likely(attack: str, histories: Sequence[Sequence[Value]], rows: int, devices
         for history in histories
     ]
 
-    def guess(told: Sequence[Report]) -> int | None:
-        a, b = (math.prod((p[y] for p, y in zip(law, told, strict=False)), start=Fraction(1)) for law in laws)
+    def guess(reports: Sequence[Report]) -> int | None:
+        a, b = (
+            math.prod((p[y] for p, y in zip(law, reports, strict=False)), start=Fraction(1)) for law in laws
+        )
         return None if a == b else int(b > a)
 
     return play(attack, survey, histories, rows, guess, bound_of(rows), devices, rule)
@@ -177,7 +179,7 @@ def play(
 
 
 def outcomes(devices: int, rule: str = "last") -> tuple[list[Outcome], float]:
-    """All attacks, and how many of the fifty weekly bits are read on average."""
+    """All attacks, and the mean number of the fifty weekly bits that the attacker reads."""
     week, bits = weekly(devices, rule)
     return [third_report(devices, rule), week, swapped(devices, rule), one_report(devices, rule)], bits
 
@@ -185,7 +187,7 @@ def outcomes(devices: int, rule: str = "last") -> tuple[list[Outcome], float]:
 def main(path: Path, devices: int) -> None:
     """Both rules, as a table in Markdown."""
     lines = [
-        "# Attacks on memoized answers",
+        "# Attacks on memoized responses",
         "",
         f"{devices:,} devices with fixed secrets, ε = {EPSILON:g} a row; the attacker guesses one of two histories. "
         f"The limits are Clopper-Pearson at {CONFIDENCE:.0%}. `last` is the rule of this version, `nearest` the rule "

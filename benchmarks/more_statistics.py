@@ -209,7 +209,7 @@ def quantiles(rng: np.random.Generator, draws: int = 100) -> list[str]:
 
 def variances(rng: np.random.Generator, draws: int = 2000) -> list[str]:
     lines = [
-        "| table, ε, n, values | coverage short | coverage honest | RMSE | mean standard error |",
+        "| table, ε, n, values | coverage approximate | coverage conservative | RMSE | mean standard error |",
         "|---|---|---|---|---|",
     ]
     for mechanism, epsilon in (("optimal", 1.0), ("square_wave", 1.0), ("optimal", 4.0)):

@@ -1,4 +1,4 @@
-"""Second rounds: gains, coverage and what was foretold, on the populations whose constants they set and on others."""
+"""Second rounds: gains, coverage and predicted gains, on the populations of the tuned constants and on others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ N, SHARE = 40_000, 0.2
 
 
 def known(rng: np.random.Generator) -> dict[str, Floats]:
-    """The populations that the constants of `foretell.py` and `rounds.py` were set on."""
+    """The populations that the constants of `predict.py` and `rounds.py` were set on."""
     data: dict[str, Floats] = {
         "sd .1": rng.normal(0, 0.1, N),
         "sd .25": rng.normal(0, 0.25, N),
@@ -78,7 +78,7 @@ def other_columns() -> dict[str, Floats]:
 def campaign(
     data: dict[str, Floats], epsilon: float, draws: int, rng: np.random.Generator, mechanism: str
 ) -> Iterator[tuple[str, float, float, float, float, float]]:
-    """(values, error of one round, of two, share covered, width kept, gain foretold) for each population.
+    """(values, error of one round, of two, share covered, width kept, predicted gain) for each population.
 
     Every draw is a dimension of one survey, so that all are fitted together. Users are drawn from the population.
     """
@@ -115,7 +115,7 @@ def drawn(population: Floats, survey: hd.Survey, n: int, rng: np.random.Generato
 
 
 HEAD = [
-    "| values, ε | s.e., one round | RMSE two rounds | gain in MSE | foretold | coverage of 95 % | width kept |",
+    "| values, ε | s.e., one round | RMSE two rounds | gain in MSE | predicted | coverage of 95 % | width kept |",
     "|---|---|---|---|---|---|---|",
 ]
 

@@ -1,9 +1,9 @@
-"""What shuffling adds, for tables, budgets and crowds of many sizes, and how long it takes to find out.
+"""Privacy amplification by shuffling, for several tables, budgets and numbers of reports, and the computing time.
 
     python benchmarks/shuffling.py [benchmarks/results/shuffling.json]
 
 Every number is the central ε at δ = 1e-6 of a survey with one numeric or one categorical dimension. `exact` is that of
-randomized response whose other users all say the same, a lower bound for Duchi's table; `closed` is the closed form of
+randomized response if all other users have the same value, a lower bound for Duchi's table; `closed` is the formula of
 Feldman, McMillan and Talwar. Times are seconds of one core.
 """
 
@@ -25,13 +25,13 @@ from hdr4me.survey import Categorical, Numeric, Schema, Survey
 
 DELTA = 1e-6
 BUDGETS = (1.0, 2.0, 4.0)
-CROWDS = (1_000, 10_000, 100_000, 10_000_000)
+REPORTS = (1_000, 10_000, 100_000, 10_000_000)
 NUMBERS = ("duchi", "piecewise", "optimal")
 CHOICES = ("grr", "oue")
 
 
 def exact_response(epsilon: float, n: int) -> float | None:
-    """The exact ε of n shuffled binary responses when the other users all say the same."""
+    """The exact ε of n shuffled binary responses if all other users have the same value."""
     p, q = 1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(epsilon))
     k = np.arange(n + 1)
     rest, shifted = binom.pmf(k, n - 1, q), binom.pmf(k - 1, n - 1, q)
@@ -53,11 +53,11 @@ def surveys(epsilon: float) -> dict[str, Survey]:
 
 
 def main(path: Path | None) -> None:
-    """One line for each budget and crowd; all of them as JSON if a path is given."""
+    """One line for each budget and number of reports; all of them as JSON if a path is given."""
     rows: list[dict[str, Any]] = []
     for epsilon in BUDGETS:
         made = surveys(epsilon)
-        for n in CROWDS:
+        for n in REPORTS:
             row: dict[str, Any] = {"local_epsilon": epsilon, "reports": n}
             for name, survey in made.items():
                 start = time.process_time()

@@ -103,7 +103,7 @@ def _coverage(answer: Any, truth: float) -> tuple[bool, bool]:
 
 def covariances(rng: np.random.Generator, draws: int = 1000) -> list[str]:
     lines = [
-        "| ε, n, values, way | coverage: covariance | correlation (told in) | variance simulated / formula | "
+        "| ε, n, values, way | coverage: covariance | correlation (significant in) | variance simulated / formula | "
         "product's mean: variance less by | covariance: variance less by |",
         "|---|---|---|---|---|---|",
     ]
@@ -118,7 +118,7 @@ def covariances(rng: np.random.Generator, draws: int = 1000) -> list[str]:
                 truth, rho = float(np.cov(a, b, ddof=0)[0, 1]), float(np.corrcoef(a, b)[0, 1])
                 variances = {}
                 for way in ("pairs", "product"):
-                    found, inside, close, told = [], 0, 0, 0
+                    found, inside, close, significant = [], 0, 0, 0
                     for _ in range(draws if n < 100_000 else draws // 4):
                         if way == "pairs":
                             cells = cells_of(a, reading, rng), cells_of(b, reading, rng)
@@ -130,11 +130,15 @@ def covariances(rng: np.random.Generator, draws: int = 1000) -> list[str]:
                         inside += _coverage(answer, truth)[0]
                         found.append(float(answer.value[0]))
                         covers, known = _coverage(hd.ask(tally, "correlation", ["a", "b"], **options), rho)
-                        told += known
+                        significant += known
                         close += covers and known
                     variances[way] = float(np.mean((np.array(found) - truth) ** 2))
                     by_pairs, one = (v / n for v in formula(a, b, epsilon))
-                    corr = f"{100 * close / told:.1f} % ({told / len(found):.0%})" if told else "never told"
+                    corr = (
+                        f"{100 * close / significant:.1f} % ({significant / len(found):.0%})"
+                        if significant
+                        else "never significant"
+                    )
                     ratio = f"{variances[way] / by_pairs:.3f}" if way == "pairs" else ""
                     less = f"{by_pairs / one:.1f}" if way == "product" else ""
                     gain = f"{variances['pairs'] / variances[way]:.1f}" if way == "product" else ""
@@ -147,7 +151,7 @@ def covariances(rng: np.random.Generator, draws: int = 1000) -> list[str]:
 
 
 def formulas(rng: np.random.Generator, draws: int = 10_000) -> list[str]:
-    """The covariance from pairs in a few cells, with enough draws to tell 95 % from 93 % and 1 from 1.05."""
+    """The covariance from pairs in some cells, with enough runs to distinguish 95 % from 93 % and 1 from 1.05."""
     lines = [
         "| ε, values | coverage | its standard error | variance simulated / formula | its standard error |",
         "|---|---|---|---|---|",
@@ -204,7 +208,7 @@ def groups_of(n: int, rng: np.random.Generator) -> dict[str, tuple[Floats, Numbe
 
 def groups(rng: np.random.Generator, draws: int = 1000) -> list[str]:
     lines = [
-        "| ε, n, values | coverage of means | told | coverage of shares | told |",
+        "| ε, n, values | coverage of means | significant | coverage of shares | significant |",
         "|---|---|---|---|---|",
     ]
     for epsilon in (2.0, 4.0):
@@ -218,7 +222,7 @@ def groups(rng: np.random.Generator, draws: int = 1000) -> list[str]:
                 halves = hd.Survey(schema, epsilon, sampled=2, categorical="grr")
                 means = np.array([values[group == g].mean() for g in range(size)])
                 shares = np.array([[np.mean(split[group == g] == y) for y in (0, 1)] for g in range(size)])
-                counted = np.zeros((2, 2))  # means, shares × covered, told
+                counted = np.zeros((2, 2))  # means, shares × covered, significant
                 for _ in range(draws if n < 100_000 else draws // 4):
                     first = _reported(survey, (values, group), rng)
                     second = _reported(halves, (split, group), rng)
@@ -232,9 +236,9 @@ def groups(rng: np.random.Generator, draws: int = 1000) -> list[str]:
                         known = np.isfinite(answer.value)
                         counted[row] += (known & (low <= truth) & (truth <= high)).sum(), known.sum()
                 rounds = draws if n < 100_000 else draws // 4
-                told = counted[:, 1] / (rounds * np.array([size, 2 * size]))
+                significant = counted[:, 1] / (rounds * np.array([size, 2 * size]))
                 cover = 100 * counted[:, 0] / np.maximum(counted[:, 1], 1)
-                cells = " | ".join(f"{c:.1f} % | {t:.0%}" for c, t in zip(cover, told, strict=True))
+                cells = " | ".join(f"{c:.1f} % | {t:.0%}" for c, t in zip(cover, significant, strict=True))
                 lines.append(f"| {epsilon:g}, {n:,}, {name} | {cells} |")
                 print(lines[-1], flush=True)
     return lines
@@ -251,7 +255,7 @@ def _reported(
             cells.append(cells_of(column, channel.response.marginal(), rng))
         else:
             rows = channel.rows
-            law = np.array(rows, np.float64) if rows is not None else _of_heavy(channel)
+            law = np.array(rows, np.float64) if rows is not None else _of_subset(channel)
             ends = (
                 np.cumsum(law, axis=1) / law.sum(axis=1, keepdims=True) + np.arange(len(law))[:, None]
             ).ravel()
@@ -263,8 +267,8 @@ def _reported(
     return both_tallies(survey, (cells[0], cells[1]), (names[0], names[1]))
 
 
-def _of_heavy(channel: Any) -> Floats:
-    """The law of randomized response: a heavy set of one."""
+def _of_subset(channel: Any) -> Floats:
+    """The distribution of randomized response: a subset of size 1."""
     size = channel.inputs[0].size
     p = channel.weight / 2**32
     return np.asarray(np.full((size, size), (1 - p) / (size - 1)) + np.eye(size) * (p - (1 - p) / (size - 1)))

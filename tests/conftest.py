@@ -61,7 +61,7 @@ def make_mixed(sampled: int = 2, name: str = "") -> Survey:
         [
             Numeric("age", 0, 120, default=40),
             Numeric("debt", -1000, 0),
-            Categorical("color", ["red", "green", "blue", "grey"], default="grey"),
+            Categorical("colour", ["red", "green", "blue", "grey"], default="grey"),
             Categorical("pet", ["none", "cat", "dog"]),
         ]
     )
@@ -215,7 +215,7 @@ def mixed_survey() -> Survey:
     schema = Schema(
         [
             Numeric("age", 0, 120, default=30),
-            Categorical("color", ["red", "green", "blue"], default="green"),
+            Categorical("colour", ["red", "green", "blue"], default="green"),
             Categorical("rooms", [1, 2, 3, 4], default=2),
         ]
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1] / "src" / "hdr4me"
 LIST = Path(__file__).with_name("architecture.json")
 ALLOWED = {"channels": {"channels"}, "kinds": {"channels", "survey", "io"}}
-"""The packages that may ask for the class of a channel, or compare `.reads` and `.kind`."""
+"""The packages that may ask for the class of a channel, or compare `.input_kind` and `.kind`."""
 
 
 def channel_classes() -> set[str]:
@@ -53,14 +53,14 @@ def asks_for_channel(node: ast.AST, names: set[str]) -> bool:
 
 
 def compares_kind(node: ast.AST) -> bool:
-    """`.reads == …`, `.kind in …`, or a `match` on one of them."""
+    """`.input_kind == …`, `.kind in …`, or a `match` on one of them."""
     if isinstance(node, ast.Match):
         sides = [node.subject]
     elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.In | ast.NotIn):
         sides = [node.left, *node.comparators]
     else:
         return False
-    return any(isinstance(side, ast.Attribute) and side.attr in ("reads", "kind") for side in sides)
+    return any(isinstance(side, ast.Attribute) and side.attr in ("input_kind", "kind") for side in sides)
 
 
 def places() -> Iterator[tuple[str, str]]:
@@ -100,7 +100,7 @@ def test_no_more_places_ask_for_a_class_or_a_kind() -> None:
 
 
 def test_what_is_searched_for_is_found() -> None:
-    asking = "isinstance(c, int | T)", "d.reads == 'x'", "'x' in y.reads", "c.kind in 'ab'"
+    asking = "isinstance(c, int | T)", "d.input_kind == 'x'", "'x' in y.input_kind", "c.kind in 'ab'"
     tree = ast.parse("\n".join(["from hdr4me.channels import Table as T", *asking]))
     names = names_of_channels(tree, channel_classes())
     assert names == {"T"}

@@ -17,7 +17,7 @@ NAMES = sorted(gallery.titles())
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.spark] if n == "on_spark" else []) for n in NAMES]
 )
-def test_an_example_draws_its_picture(
+def test_an_example_draws_its_figure(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """The example on Spark uses the session that is open in this process, and leaves it open for other tests."""
@@ -31,7 +31,7 @@ def test_an_example_draws_its_picture(
     assert isinstance(made.get("figure", Figure()), Figure)
 
 
-def test_there_are_ten_and_each_has_its_picture_in_the_gallery() -> None:
+def test_each_example_has_its_figure_in_the_gallery() -> None:
     assert len(NAMES) >= 10
     for name in NAMES:
         assert (ROOT / "docs" / "gallery" / f"{name}.png").stat().st_size > 5000

@@ -56,10 +56,10 @@ def test_a_notebook_shows_a_table_and_escapes_names(things: dict[str, object], n
     assert len(shown) < 400_000
 
 
-def test_what_is_left_out_of_a_long_table_is_told(things: dict[str, object]) -> None:
+def test_a_long_table_states_how_many_rows_it_omits(things: dict[str, object]) -> None:
     for name in ("survey", "tally"):
         assert "and 11 more questions" in things[name]._repr_html_()  # type: ignore[attr-defined]
 
 
-def test_a_ledger_says_where_it_is(tmp_path: Path) -> None:
+def test_a_ledger_shows_its_path(tmp_path: Path) -> None:
     assert repr(hd.Ledger(tmp_path / "a.json", limit=None)) == f"<Ledger {tmp_path / 'a.json'}: no limit>"

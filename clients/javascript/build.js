@@ -1,4 +1,4 @@
-// npm run build: writes hdr4me.js from src/hdr4me.js, and the source's SHA-256 into package.json.
+// npm run build: builds hdr4me.js from src/hdr4me.js and writes the SHA-256 of the source into package.json.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { minify } from "terser";
@@ -9,7 +9,7 @@ const { code } = await minify(source.replace(/\bconst\b/g, "let"), {
   module: true,
   ecma: 2022,
   compress: { passes: 4, unsafe_arrows: true, unsafe_methods: true, pure_getters: true, keep_fargs: false },
-  mangle: { properties: { regex: /^(drawOutput|parts|place|lasting)$/ } },
+  mangle: { properties: { regex: /^(drawOutput|parts|toCode|memoizedEpsilon)$/ } },
 });
 writeFileSync(path("hdr4me.js"), code + "\n");
 const about = JSON.parse(readFileSync(path("package.json"), "utf8"));

@@ -1,7 +1,7 @@
-/** A record: values by the names of the survey's dimensions. Missing and unknown values are answered like any others. */
+/** A record: values by the names of the survey's dimensions. Missing and unknown values are randomized like others. */
 export type Record = { [name: string]: unknown };
 
-/** What is sent: m answers, each the question's number and its fields. */
+/** What is sent: m answers, each with the index of the question and its fields. */
 export interface Report {
   format: "hdr4me-report";
   version: 1;
@@ -9,69 +9,69 @@ export interface Report {
   answers: number[][];
 }
 
-/** A report in the queue. `id` is its Idempotency-Key, 32 hexadecimal digits, made with the report. */
+/** A report in the queue. `id` is its Idempotency-Key, 32 hexadecimal digits, created with the report. */
 export interface Item {
   id: string;
   url: string;
   report: Report;
 }
 
-/** What the ledger says about this survey. */
+/** The state of the ledger for this survey. */
 export interface Status {
-  /** How many more reports the ledger allows; a fraction for permanent answers; below 0 if the limits were lowered. */
+  /** The number of further reports that the budget allows; a fraction for memoized responses; negative if a limit was lowered. */
   left: number;
-  /** Reports that are paid for and not delivered yet. */
+  /** Reports that are charged and not delivered yet. */
   waiting: number;
-  /** Reports that were delivered. Who has the id may delete the report: DELETE url/id. */
+  /** Reports that were delivered. Whoever has the id can delete the report: DELETE url/id. */
   sent: { id: string; url: string }[];
   out?: boolean;
 }
 
-/** What one try to send did. A refused report is dropped; what it cost stays spent. */
+/** The result of one attempt to send. A refused report is dropped; its cost stays spent. */
 export interface Sent {
   sent: number;
   waiting: number;
   refused: { id: string; status: number }[];
 }
 
-/** Where the ledger, the queue and the secret are kept. */
+/** The storage of the ledger, the queue and the secret. */
 export interface Store {
-  /** Change the state while nobody else does, and resolve when it is kept. If `change` throws, keep the old state. */
+  /** Change the state exclusively, and resolve when it is on the disk. If `change` throws, the state stays unchanged. */
   update<T>(change: (state: object) => T | Promise<T>): Promise<T>;
-  /** Run `work` while no other tab runs its own. */
+  /** Run `work` while no other tab does. */
   alone<T>(work: () => Promise<T>): Promise<T>;
 }
 
 export interface Options {
-  /** Where the collector is; the page's own origin unless given. */
+  /** The address of the collector; by default the origin of the page. */
   url?: string;
   /** The number of the round. */
   round: number;
-  /** More headers, such as { Authorization: "Bearer …" }. */
+  /** Additional headers, such as { Authorization: "Bearer …" }. */
   headers?: { [name: string]: string };
-  /** `browserStore()` unless given. */
+  /** By default `browserStore()`. */
   store?: Store;
   /**
-   * Whether an unchanged record gives the identical report at no further cost. Once the budget is spent, each question
-   * repeats the answer of the row that it paid for last, whatever the value is.
+   * Memoized responses: an unchanged record gives the identical report at no further cost. Once the budget is spent,
+   * each question repeats the response to the row that it paid for last, whatever the value is.
    */
-  permanent?: boolean;
-  /** The largest sum of ε over all surveys of the store: 16 unless given. */
+  memoized?: boolean;
+  /** The limit of the sum of ε over all surveys of the store; by default 16. */
   limit?: number;
-  /** How many reports' ε may be spent on this survey, under this name or another: 1 unless given. */
+  /** How many times the survey's ε may be spent on this survey, under this name or another; by default 1. */
   reports?: number;
-  /** Both limits hold for any so many consecutive days; for ever unless given. */
+  /** Both limits hold for any so many consecutive days; by default the budget never renews. */
   every?: number;
 }
 
-/** A proven survey: the document's own fields, and what follows from them. */
+/** A proven survey: the fields of the document, and values derived from them. */
 export interface Survey {
   name: string;
   epsilon: number;
-  /** How many questions each person answers. */
+  /** The number of questions that each person answers. */
   m: number;
   fingerprint: string;
-  /** The fingerprint without the name: budgets are kept by it. */
+  /** The fingerprint without the name, by which budgets are counted. */
   series: string;
   dimensions: { name: string; type: string; [field: string]: unknown }[];
   questions: object[];
@@ -79,19 +79,19 @@ export interface Survey {
 
 export class Client {
   private constructor();
-  /** Prove the survey (text or object) and open the ledger. Rejects if the document is not what it says. */
+  /** Prove the survey (text or object) and open the ledger. Rejects a document that is invalid or whose proof fails. */
   static open(document: string | object, options: Options): Promise<Client>;
   readonly survey: Survey;
-  /** The report that `answer` would send for this record now; the same one however often. Costs nothing, sends nothing. */
+  /** The report that `answer` would send for this record now; repeated calls return the same report. Costs nothing. */
   preview(record: Record): Promise<Report>;
   /**
-   * Pay for a report, keep it in the queue, and begin to send. Resolves when ledger and queue are on the disk.
-   * Rejects with an error named BudgetExceeded or OptedOut; then nothing is spent and nothing is sent.
+   * Charge a report, store it in the queue, and start to send it. Resolves when ledger and queue are on the disk.
+   * Rejects with an error named BudgetExceeded or OptedOut; then nothing is charged and nothing is sent.
    */
   answer(record: Record): Promise<Item>;
-  /** Send what waits. What fails is tried again by itself, later and later, and when the browser is online again. */
+  /** Send the waiting reports. Failed reports are sent again after growing delays, and when the browser is online again. */
   flush(): Promise<Sent>;
-  /** Out: nothing is sent any more by this store, and what waits is dropped. `optOut(false)` takes it back. */
+  /** Send nothing more from this store, and drop waiting reports. `optOut(false)` reverses this. */
   optOut(out?: boolean): Promise<void>;
   status(): Promise<Status>;
 }
@@ -99,7 +99,7 @@ export class Client {
 /** IndexedDB under Web Locks: all tabs of an origin share it. Needs a secure context (https or localhost). */
 export function browserStore(name?: string): Store;
 
-/** Read a document and prove all that protects the person who answers. */
+/** Parse a survey document and prove its privacy. */
 export function readSurvey(document: string | object): Promise<Survey>;
 
 /** The next n bytes. */
@@ -107,15 +107,15 @@ export type Source = (n: number) => ArrayLike<number>;
 
 /** For tests: fresh answers from given random bytes. */
 export function fresh(survey: Survey, record: Record, source: Source): number[][];
-/** For tests: permanent answers, and the marks of the rows that must be paid for; `known` is in order of payment. */
-export function permanent(
+/** For tests: memoized responses, and the marks of the rows to pay for; `known` is in order of payment. */
+export function memoized(
   survey: Survey,
   record: Record,
   key: CryptoKey,
   known: string[],
   affordable: number,
 ): Promise<[number[][], string[]]>;
-/** For tests: what `work` makes of the fixed bytes of a label. */
+/** For tests: the result of `work` on the pseudorandom bytes of a label. */
 export function fixed<T>(
   key: CryptoKey,
   series: string,

@@ -55,26 +55,27 @@ def write() -> None:
 
 
 def python_page() -> str:
-    """Every public name by room, from its docstring."""
+    """Every public name by package, from its docstring."""
     import hdr4me as hd
+    from hdr4me._lazy import modules_of
 
-    rooms: dict[str, list[str]] = {}
-    for name in hd.__all__:
+    packages: dict[str, list[str]] = {}
+    for name, home in modules_of("hdr4me").items():
         if not inspect.ismodule(getattr(hd, name)):
-            rooms.setdefault(vars(hd)["_HOMES"][name].removeprefix("hdr4me."), []).append(name)
+            packages.setdefault(home.removeprefix("hdr4me."), []).append(name)
     parts = [
         _title("Python", "="),
         "All of these are attributes of ``hdr4me``, imported when they are first used.",
     ]
-    for room in sorted(rooms):
-        parts.append(_title(room, "-"))
-        for name in sorted(rooms[room]):
+    for package in sorted(packages):
+        parts.append(_title(package, "-"))
+        for name in sorted(packages[package]):
             thing = getattr(hd, name)
             kind = (
                 "autoclass" if inspect.isclass(thing) else "autofunction" if callable(thing) else "autodata"
             )
             members = "\n   :members:" if kind == "autoclass" else ""
-            parts.append(f".. currentmodule:: hdr4me.{room}\n\n.. {kind}:: {name}{members}")
+            parts.append(f".. currentmodule:: hdr4me.{package}\n\n.. {kind}:: {name}{members}")
     return "\n\n".join(parts) + "\n"
 
 

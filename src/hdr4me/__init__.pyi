@@ -16,6 +16,12 @@ from hdr4me.client import Ledger as Ledger
 from hdr4me.client import MemoizedClient as MemoizedClient
 from hdr4me.comparison import Comparison as Comparison
 from hdr4me.comparison import compare as compare
+from hdr4me.contingency import Contingency as Contingency
+from hdr4me.contingency import Tables as Tables
+from hdr4me.contingency import table_schema as table_schema
+from hdr4me.contingency import tables as tables
+from hdr4me.engines import collect as collect
+from hdr4me.engines import run as run
 from hdr4me.explanation import explain as explain
 from hdr4me.framework import Deviation as Deviation
 from hdr4me.framework import deviation as deviation
@@ -24,10 +30,16 @@ from hdr4me.io import infer_schema as infer_schema
 from hdr4me.mechanisms import exact as exact
 from hdr4me.mechanisms import mechanism as mechanism
 from hdr4me.mechanisms import register_mechanism as register_mechanism
+from hdr4me.mechanisms.law import AdditiveNoise as AdditiveNoise
 from hdr4me.mechanisms.law import Mechanism as Mechanism
+from hdr4me.mechanisms.law import Parts as Parts
+from hdr4me.mechanisms.law import UniformMixture as UniformMixture
+from hdr4me.paper.study import Study as Study
+from hdr4me.paper.study import study as study
 from hdr4me.planner import Plan as Plan
 from hdr4me.planner import plan as plan
 from hdr4me.recalibration import Recalibration as Recalibration
+from hdr4me.recalibration import enhance as enhance
 from hdr4me.recalibration import recalibrate as recalibrate
 from hdr4me.simulation import simulate as simulate
 from hdr4me.statistics import Answer as Answer
@@ -45,6 +57,8 @@ from hdr4me.survey import Schema as Schema
 from hdr4me.survey import Selection as Selection
 from hdr4me.survey import Survey as Survey
 from hdr4me.survey import Vector as Vector
+from hdr4me.survey.derived import Bucket as Bucket
+from hdr4me.survey.derived import Joint as Joint
 from hdr4me.tally import PairCounts as PairCounts
 from hdr4me.tally import Tally as Tally
 

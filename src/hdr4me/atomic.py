@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: temporary file, fsync, rename; standard library only."""
+"""Atomic writing of files: temporary file, fsync, rename; standard library only."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from typing import Any
 fcntl: Any
 try:
     fcntl = import_module("fcntl")
-except ImportError:  # not a POSIX system: leftovers stay until somebody removes them
+except ImportError:  # not a POSIX system: leftover files are not removed
     fcntl = None
 
 
 _LEFTOVER = re.compile(r"\..+\.[0-9a-f]{12}\.part", re.DOTALL)
 _YOUNG = 60.0
-"""Seconds in which a temporary file is left alone: its writer may not hold the lock yet."""
+"""Seconds before a temporary file may be removed: its writer may not hold the lock yet."""
 
 _cleaned: set[str] = set()
-"""Folders that this process has looked through: once is enough, since it cleans up after itself."""
+"""Folders that this process has cleaned; it removes its own files, so once is enough."""
 
 
 @contextmanager
@@ -33,8 +33,8 @@ def replacing(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterator[Pa
     """Yield a temporary path beside `path` that replaces `path` when the block ends without an error.
 
     `mode` is a new file's permission before the umask; an existing file keeps its own. If the block raises, the
-    temporary file is removed and `path` is untouched. Files that a killed process left behind are removed by the next
-    one that writes into the folder. A path that is not a regular file (a pipe, `/dev/stdout`) is written to directly.
+    temporary file is removed and `path` is unchanged. The next process that writes to the folder removes files of
+    killed processes. A path that is not a regular file (a pipe, `/dev/stdout`) is written directly.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -44,7 +44,7 @@ def replacing(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterator[Pa
     ...     [entry.name for entry in Path(folder).iterdir()]
     ['a.txt']
     """
-    target = Path(os.path.realpath(path))  # a link stays a link: what it points to is replaced
+    target = Path(os.path.realpath(path))  # replace the target of a symbolic link, not the link
     if target.exists() and not target.is_file():
         if target.is_dir():
             raise IsADirectoryError(f"{path} is a directory, expected a file")
@@ -54,10 +54,10 @@ def replacing(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterator[Pa
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.part")
     lock = None
     try:
-        # Created here rather than by the caller: an unwritable folder is found before any work is done.
+        # Created here, so that an unwritable folder is an error before any work is done.
         lock = _create(temporary, mode, path)
         with suppress(FileNotFoundError):
-            temporary.chmod(target.stat().st_mode & 0o777)  # who may read it stays as it was
+            temporary.chmod(target.stat().st_mode & 0o777)  # keep the permissions
         yield temporary
         _sync(temporary)
         temporary.replace(target)
@@ -68,18 +68,18 @@ def replacing(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterator[Pa
     finally:
         if lock is not None:
             os.close(lock)
-    with suppress(OSError):  # some file systems cannot sync a folder; the file itself is safe already
+    with suppress(OSError):  # some file systems cannot sync a folder; the file itself is already safe
         _sync(target.parent)
 
 
 def _create(temporary: Path, mode: int, path: str | os.PathLike[str]) -> int | None:
-    """Create the file; while its descriptor is open it holds a lock, which shows that the writer is alive."""
+    """Create the file; its open descriptor holds a lock, which shows that the writer is alive."""
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except OSError as error:
-        error.filename = os.fspath(path)  # the name that the caller knows
+        error.filename = os.fspath(path)  # the path of the caller
         raise
-    if fcntl is None:  # an open file could not be renamed there
+    if fcntl is None:  # an open file cannot be renamed on this system
         os.close(descriptor)
         return None
     with suppress(OSError):  # a file system without locks
@@ -88,7 +88,7 @@ def _create(temporary: Path, mode: int, path: str | os.PathLike[str]) -> int | N
 
 
 def _clean(folder: Path) -> None:
-    """Remove temporary files whose writer is gone: not locked, and not new."""
+    """Remove temporary files that are neither locked nor new, because their writer has ended."""
     if fcntl is None or str(folder) in _cleaned:
         return
     _cleaned.add(str(folder))
@@ -104,21 +104,28 @@ def _remove_if_left(path: str) -> None:
     try:
         status = os.fstat(descriptor)
         if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > _YOUNG:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError if somebody writes it
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError if a process is writing it
             os.unlink(path)  # noqa: PTH108
     finally:
         os.close(descriptor)
 
 
-def write_bytes(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o666) -> None:
-    """Write `data` to `path`, all of it or nothing."""
+def write_bytes(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o666, reserve: int = 0) -> None:
+    """Write `data` to `path`, all of it or nothing.
+
+    With `reserve`, at least that many bytes are on the disk before the file is cut to its length, so that success does
+    not depend on the length of shorter data.
+    """
     with replacing(path, mode=mode) as temporary:
-        temporary.write_bytes(data)
+        temporary.write_bytes(data.ljust(reserve, b"\n"))
+        if reserve > len(data):
+            _sync(temporary)
+            os.truncate(temporary, len(data))
 
 
-def write_text(path: str | os.PathLike[str], text: str, *, mode: int = 0o666) -> None:
-    """Write `text` to `path` in UTF-8, all of it or nothing."""
-    write_bytes(path, text.encode("utf-8"), mode=mode)
+def write_text(path: str | os.PathLike[str], text: str, *, mode: int = 0o666, reserve: int = 0) -> None:
+    """Write `text` to `path` in UTF-8, all of it or nothing; `reserve` as in `write_bytes`."""
+    write_bytes(path, text.encode("utf-8"), mode=mode, reserve=reserve)
 
 
 def _sync(path: Path) -> None:

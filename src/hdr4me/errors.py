@@ -1,12 +1,12 @@
-"""Everything this package raises on purpose.
+"""The exceptions of this package.
 
     HDR4MEError
     ├── InvalidInput          (also a ValueError) a parameter, record, schema or option is not allowed
-    ├── FormatError           a file or message is not what it should be
+    ├── FormatError           a file or message has an invalid format
     │   └── FingerprintMismatch   it belongs to another survey
     ├── BudgetExceeded        the ledger refuses to spend more
     ├── LedgerBusy            another process holds the ledger's lock
-    ├── NotReachable          no plan meets what was asked; carries the nearest that does
+    ├── NotReachable          no plan reaches the tolerance; carries the nearest plan
     └── MissingDependency     an optional package is not installed; says how to install it
 
 Each message names the parameter, its value and what is allowed.
@@ -22,9 +22,9 @@ _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def printable(text: str) -> str:
-    """`text` with every control, format and line-separator character written as its escape.
+    """`text` with every control, format and line-separator character escaped.
 
-    File names, names of dimensions and lines of uploaded files come from others and could control a terminal.
+    File names, names of dimensions and lines of uploaded files are not trusted and could control a terminal.
 
     >>> printable("age\\x1b[2J"), printable("été, ε = 1")
     ('age\\\\x1b[2J', 'été, ε = 1')
@@ -46,8 +46,8 @@ class HDR4MEError(Exception):
 class InvalidInput(HDR4MEError, ValueError):
     """A parameter, record, schema or option is not allowed.
 
-    If one parameter is at fault, `parameters`, `value` and `allowed` say which, so that a caller with other names for
-    them (the command line) can repeat the message with its own names.
+    `parameters`, `value` and `allowed` describe the invalid parameter, so that the command line can repeat the message
+    with the name of its option.
 
     >>> error = InvalidInput.of("users", 0, "a positive integer")
     >>> str(error), error.parameters, error.value
@@ -64,20 +64,20 @@ class InvalidInput(HDR4MEError, ValueError):
 
     @classmethod
     def of(cls, parameter: str, value: Any, allowed: str) -> InvalidInput:
-        """The parameter's value is not allowed; `allowed` says in words what is."""
+        """The value of a parameter is not allowed; `allowed` describes the allowed values."""
         error = cls(f"{parameter} = {value!r} is not allowed: {allowed}")
         error.parameters, error.value, error.allowed = (parameter,), value, allowed
         return error
 
     @classmethod
     def missing(cls, *parameters: str) -> InvalidInput:
-        """Parameters that must be given were not."""
+        """Required parameters are missing."""
         error = cls(f"{' and '.join(parameters)} {'is' if len(parameters) == 1 else 'are'} missing")
         error.parameters = parameters
         return error
 
     def renamed(self, names: Mapping[str, str]) -> InvalidInput:
-        """The same error with each parameter called by its name in `names`, "name value" as it would be typed."""
+        """The same error with parameters renamed by `names`, as "name value"."""
         if not any(parameter in names for parameter in self.parameters):
             return self
         called = tuple(names.get(parameter, parameter) for parameter in self.parameters)
@@ -89,11 +89,11 @@ class InvalidInput(HDR4MEError, ValueError):
 
 
 class FormatError(HDR4MEError):
-    """A file or a message is not what it should be."""
+    """A file or a message has an invalid format."""
 
 
 class FingerprintMismatch(FormatError):
-    """A report or tally belongs to another survey; names both fingerprints."""
+    """A report or tally belongs to another survey; the message has both fingerprints."""
 
     def __init__(self, what: str, expected: str, found: str) -> None:
         super().__init__(f"{what} belongs to survey {printable(found[:64])}, expected survey {expected}")
@@ -102,7 +102,7 @@ class FingerprintMismatch(FormatError):
 
 
 class BudgetExceeded(HDR4MEError):
-    """The ledger refuses: the survey's budget is spent."""
+    """The ledger's limit does not allow another report."""
 
 
 class LedgerBusy(HDR4MEError):
@@ -110,7 +110,7 @@ class LedgerBusy(HDR4MEError):
 
 
 class NotReachable(HDR4MEError):
-    """No plan meets what was asked; `nearest` is the plan that comes closest."""
+    """No plan reaches the tolerance; `nearest` is the plan that comes closest."""
 
     def __init__(self, message: str, nearest: Any = None) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Paired differences of permanent reports: those of the tallies, with the error of what changed."""
+"""Paired differences of memoized responses equal those of the tallies, with the standard error of the changes."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
 N = 300
-BEFORE = {"age": 30, "debt": -500, "color": "red", "pet": "cat"}
-AFTER = {"age": 90, "debt": -500, "color": "blue", "pet": "cat"}
+BEFORE = {"age": 30, "debt": -500, "colour": "red", "pet": "cat"}
+AFTER = {"age": 90, "debt": -500, "colour": "blue", "pet": "cat"}
 
 
 def answers(survey: Survey, record: dict[str, Any], device: int) -> tuple[tuple[int, ...], ...]:
-    secret = hashlib.sha256(b"device %d" % device).digest()  # fixed: nothing here depends on luck
+    secret = hashlib.sha256(b"device %d" % device).digest()  # fixed: the test is deterministic
     return decide(survey, secret, record, (), survey.sampled)[0]
 
 
-def test_the_difference_of_the_tallies_with_the_error_of_what_changed(all_sent: Survey) -> None:
+def test_the_difference_equals_that_of_the_tallies_with_a_smaller_error(all_sent: Survey) -> None:
     """One device in ten changes its age and color."""
     first = [answers(all_sent, BEFORE, i) for i in range(N)]
     second = [answers(all_sent, AFTER if i % 10 == 0 else BEFORE, i) for i in range(N)]
     rows = paired_rounds(all_sent, first, second)
     tables = [
-        Tally(all_sent).add(Report(all_sent.fingerprint, told) for told in each).estimate().table()
+        Tally(all_sent).add(Report(all_sent.fingerprint, reported) for reported in each).estimate().table()
         for each in (first, second)
     ]
     assert [(row["dimension"], row["category"]) for row in rows] == [
@@ -47,26 +47,26 @@ def test_the_difference_of_the_tallies_with_the_error_of_what_changed(all_sent: 
             assert 0 < row["standard_error"] < 0.75 * unpaired
 
 
-def test_only_who_answered_in_both_rounds_counts(mixed: Survey) -> None:
+def test_only_users_of_both_rounds_are_paired(mixed: Survey) -> None:
     """With fresh draws of questions some users answer a question only once."""
     first = [((0, 1), (1, 0)), ((0, 1), (2, 0)), ((1, 1), (3, 0, 0, 1))]
     second = [((0, 0), (2, 0)), ((0, 2), (2, 1)), ((1, 1), (3, 0, 0, 1))]
     users = {(row["dimension"], row["category"]): row for row in paired_rounds(mixed, first, second)}
     assert users["age", None]["users"] == 2
     assert users["age", None]["estimate"] == pytest.approx(60 * (-4.0 + 4.0) / 2)
-    assert users["color", "red"]["users"] == 1
-    assert users["color", "red"]["estimate"] is None
-    assert users["color", "red"]["status"] == "fewer than two users in both rounds"
+    assert users["colour", "red"]["users"] == 1
+    assert users["colour", "red"]["estimate"] is None
+    assert users["colour", "red"]["status"] == "fewer than two users in both rounds"
 
 
 def test_several_categories_and_optional_numbers() -> None:
     schema = Schema([Categorical("town", [str(i) for i in range(9)]), Numeric("pay", 0, 10, optional=True)])
     survey = Survey(schema, epsilon=2.0, sampled=2, categorical="subset")
-    told = [answers(survey, {"town": "3", "pay": 4}, i) for i in range(20)]
-    rows = paired_rounds(survey, told, told)
+    reported = [answers(survey, {"town": "3", "pay": 4}, i) for i in range(20)]
+    rows = paired_rounds(survey, reported, reported)
     assert [row["status"] for row in rows] == ["ok"] * 9 + ["not defined for an optional number"]
 
 
-def test_pairs_are_of_the_same_users(mixed: Survey) -> None:
+def test_unequal_numbers_of_users_are_refused(mixed: Survey) -> None:
     with pytest.raises(InvalidInput, match="3 and 2 users cannot be paired"):
         paired_rounds(mixed, [()] * 3, [()] * 2)

@@ -1,4 +1,4 @@
-"""Permanent answers and two stages of noise, proven by listing everything, in fractions."""
+"""Memoized responses and two stages of noise, verified by exact enumeration in fractions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hdr4me.accounting.repeated import composite, guessed, repeated, second_mome
 from hdr4me.channels import Channel, UnaryEncoding
 from hdr4me.channels import Table as TableChannel
 from hdr4me.channels.proof import column_loss, entries_loss
-from hdr4me.client import Ledger, MemoizedClient
+from hdr4me.client import Ledger, MemoizedClient, ledger_file
 from hdr4me.client.client import decide
 from hdr4me.client.ledger_file import beside
 from hdr4me.errors import InvalidInput
@@ -27,7 +27,7 @@ from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.survey.categorical import Selection
 
 Table = list[list[int]]
-Law = dict[tuple[Any, ...], Fraction]
+Distribution = dict[tuple[Any, ...], Fraction]
 
 TABLES: list[Table] = [
     [[6, 2], [2, 6]],
@@ -44,45 +44,49 @@ def pattern(history: Sequence[Any]) -> tuple[int, ...]:
     return tuple(seen.setdefault(x, len(seen)) for x in history)
 
 
-def permanent_law(table: Table, history: Sequence[int]) -> Law:
-    """The joint law of the answers, by listing the words of all rows and applying the client's rule to them."""
+def memoized_distribution(table: Table, history: Sequence[int]) -> Distribution:
+    """The joint distribution of the answers, by enumerating the random words of all rows."""
     total = sum(table[0])
     bounds = [tuple(accumulate(row))[:-1] for row in table]
     counts: defaultdict[tuple[int, ...], int] = defaultdict(int)
     for words in product(range(total), repeat=len(table)):
         counts[tuple(sum(words[row] >= bound for bound in bounds[row]) for row in history)] += 1
-    return {told: Fraction(count, total ** len(table)) for told, count in counts.items()}
+    return {observed: Fraction(count, total ** len(table)) for observed, count in counts.items()}
 
 
-def ratio(first: Law, second: Law) -> Fraction:
-    """The largest ratio of two laws; raises if one of them cannot happen under the other."""
-    return max(Fraction(p, 1) / second[told] for told, p in first.items())
+def ratio(first: Distribution, second: Distribution) -> Fraction:
+    """The largest ratio of two distributions; raises KeyError if their supports differ."""
+    return max(Fraction(p, 1) / second[observed] for observed, p in first.items())
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_any_two_histories_with_the_same_pattern_of_change(table: Table) -> None:
-    """Within loss^k for k rows visited: every pair of histories of three moments, every outcome of the secret."""
+    """The ratio is at most loss^k for k visited rows: all pairs of histories of three reports, all secrets."""
     loss = column_loss(table)
-    laws = {history: permanent_law(table, history) for history in product(range(len(table)), repeat=T)}
+    distributions = {
+        history: memoized_distribution(table, history) for history in product(range(len(table)), repeat=T)
+    }
     attained = Fraction(1)
-    for first, second in product(laws, repeat=2):
+    for first, second in product(distributions, repeat=2):
         if pattern(first) == pattern(second):
             k = len(set(first))
-            assert ratio(laws[first], laws[second]) <= loss**k
-            attained = max(attained, ratio(laws[first], laws[second])) if k == 1 else attained
+            assert ratio(distributions[first], distributions[second]) <= loss**k
+            attained = (
+                max(attained, ratio(distributions[first], distributions[second])) if k == 1 else attained
+            )
     assert attained == loss  # an unchanged value loses exactly what one report loses
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_that_a_value_changed_is_not_hidden(table: Table) -> None:
-    """The other side, said honestly: some answers of a changed value are impossible for an unchanged one."""
-    changed, same = permanent_law(table, (0, 1, 1)), permanent_law(table, (0, 0, 0))
+    """A limit of the bound: some answers of a changed value are impossible for an unchanged one."""
+    changed, same = memoized_distribution(table, (0, 1, 1)), memoized_distribution(table, (0, 0, 0))
     assert set(changed) - set(same)
 
 
 @pytest.mark.parametrize("table", TABLES[1:])
 def test_numbers_between_levels(table: Table) -> None:
-    """Positions in quarters of a level with one rounding fraction for ever.
+    """Positions in quarters of a level with one memoized rounding fraction.
 
     The patterns of two histories must agree for each rounding fraction.
     """
@@ -92,29 +96,31 @@ def test_numbers_between_levels(table: Table) -> None:
     def rows(history: Sequence[int], fraction: int) -> tuple[int, ...]:
         return tuple(place // quarter + (fraction < place % quarter) for place in history)
 
-    by_rows = {history: permanent_law(table, history) for history in product(range(len(table)), repeat=2)}
+    by_rows = {
+        history: memoized_distribution(table, history) for history in product(range(len(table)), repeat=2)
+    }
 
-    def law(history: Sequence[int]) -> Law:
+    def distribution(history: Sequence[int]) -> Distribution:
         mixed: defaultdict[tuple[Any, ...], Fraction] = defaultdict(Fraction)
         for fraction in range(quarter):
-            for told, p in by_rows[rows(history, fraction)].items():
-                mixed[told] += p / quarter
+            for observed, p in by_rows[rows(history, fraction)].items():
+                mixed[observed] += p / quarter
         return dict(mixed)
 
-    laws = {history: law(history) for history in product(positions, repeat=2)}
+    distributions = {history: distribution(history) for history in product(positions, repeat=2)}
     compared = 0
-    for first, second in product(laws, repeat=2):
+    for first, second in product(distributions, repeat=2):
         both = [[rows(history, fraction) for fraction in range(quarter)] for history in (first, second)]
         if all(pattern(a) == pattern(b) for a, b in zip(*both, strict=True)):
             k = max(len(set(visited)) for visited in both[0])
-            assert ratio(laws[first], laws[second]) <= loss**k
+            assert ratio(distributions[first], distributions[second]) <= loss**k
             compared += 1
-    assert compared > len(laws)
+    assert compared > len(distributions)
 
 
 @pytest.mark.parametrize("table", [[[3, 1], [2, 2]], [[2, 1, 1], [1, 1, 2]]])
-def test_entries_with_a_word_for_each_row(table: Table) -> None:
-    """Three categories, two moments: all vectors of codes, by the product of independent words."""
+def test_unary_encoding_with_a_word_for_each_row(table: Table) -> None:
+    """Three categories, two reports: all vectors of codes, by the product of independent words."""
     loss, v, total = entries_loss(table), 3, sum(table[0])
 
     def vector(category: int, codes: Sequence[int]) -> Fraction:
@@ -123,23 +129,23 @@ def test_entries_with_a_word_for_each_row(table: Table) -> None:
         )
 
     vectors = list(product(range(len(table[0])), repeat=v))
-    laws: dict[tuple[int, int], Law] = {}
+    distributions: dict[tuple[int, int], Distribution] = {}
     for a, b in product(range(v), repeat=2):
-        laws[a, b] = {
+        distributions[a, b] = {
             (x, y): vector(a, x) * (vector(b, y) if a != b else Fraction(int(x == y)))
             for x, y in product(vectors, repeat=2)
             if a != b or x == y
         }
-    for first, second in product(laws, repeat=2):
+    for first, second in product(distributions, repeat=2):
         if pattern(first) == pattern(second):
-            assert ratio(laws[first], laws[second]) <= loss ** len(set(first))
+            assert ratio(distributions[first], distributions[second]) <= loss ** len(set(first))
 
 
 # -- every history under every budget, with the client's own rule ---------------------------------------------------
 
 Record = dict[str, Any]
 Shown = tuple[tuple[int, ...], ...]
-"""For each question the rows whose stored answers are shown, one for each report."""
+"""For each question the rows whose memoized responses are reported, one for each report."""
 
 
 def _categories(name: str) -> list[Any]:
@@ -190,7 +196,7 @@ KINDS: dict[str, tuple[Callable[[str], list[Any]], Callable[[str], list[Record]]
 
 
 def survey_of(kind: str, m: int) -> tuple[Survey, list[list[Record]]]:
-    """m questions of one kind, all of them answered, and for each question three records on three rows."""
+    """m questions of one kind, all answered, and for each question three records on three rows."""
     dimensions, records, options = KINDS[kind]
     asked = [dimensions(name) for name in "xy"[:m]]
     for group in {"pairs", "blocks"} & set(options):
@@ -234,9 +240,9 @@ def every_history(
 def until_spent(history: Shown, budget: int, period: int = 99) -> tuple[tuple[Any, ...], int]:
     """The pattern of equality while budget is left, and the rows paid for.
 
-    The neighboring relation of docs/over-time.md, written apart from the client: for each report and each question in
-    order, which of the question's earlier values comes again, until `budget` values were new. A value that comes while
-    the budget is spent is not looked at.
+    The neighboring relation of docs/over-time.md, implemented independently of the client: for each report and each
+    question in order, which of the question's earlier values comes again, until `budget` values were new. A value that
+    comes while the budget is spent is ignored.
     """
     known: list[list[int]] = [[] for _ in history]
     steps: list[int | None] = []
@@ -254,17 +260,17 @@ def until_spent(history: Shown, budget: int, period: int = 99) -> tuple[tuple[An
 
 
 def worst_ratios(channel: Channel) -> Callable[[int, int], Fraction]:
-    """The largest ratio of the probabilities of one output under two rows, by listing the outputs."""
+    """The largest ratio of the probabilities of one output under two rows, by enumeration."""
     outputs = list(channel.outputs())
 
     @cache
-    def law(row: int) -> list[Fraction]:
+    def distribution(row: int) -> list[Fraction]:
         return [channel.probability(row, output) for output in outputs]
 
     @cache
     def ratio(first: int, second: int) -> Fraction:
-        assert sum(law(first)) == 1
-        return max(p / q for p, q in zip(law(first), law(second), strict=True) if p or q)
+        assert sum(distribution(first)) == 1
+        return max(p / q for p, q in zip(distribution(first), distribution(second), strict=True) if p or q)
 
     return ratio
 
@@ -272,10 +278,11 @@ def worst_ratios(channel: Channel) -> Callable[[int, int], Fraction]:
 def joint_ratio(
     survey: Survey, first: Shown, second: Shown, ratios: list[Callable[[int, int], Fraction]]
 ) -> Fraction:
-    """The largest ratio of the joint laws of all answers.
+    """The largest ratio of the joint distributions of all answers.
 
-    Different rows have independent answers and a repeated row repeats its answer, so for equal patterns the laws are
-    products and the largest ratio is the product of the rows' largest ratios. Different patterns have no bound.
+    Different rows have independent answers and a repeated row repeats its answer, so for equal patterns the
+    distributions are products and the largest ratio is the product of the rows' largest ratios. Different patterns have
+    no bound.
     """
     total = Fraction(1)
     for one, other, ratio in zip(first, second, ratios, strict=True):
@@ -295,10 +302,10 @@ def rows_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.usefixtures("rows_are_shown")
 def test_histories_alike_until_the_budget_is_spent(kind: str, m: int, reports: int) -> None:
-    """All pairs of histories: equal patterns up to the moment at which the budget is spent, ARBITRARY afterwards.
+    """All pairs of histories: equal patterns up to the moment at which the budget is spent, arbitrary afterwards.
 
-    Their joint laws are within loss^K for K rows paid for. With a budget of one report there is no condition: any two
-    histories whatever are within the loss of that report.
+    Their joint distributions are within loss^K for K rows paid for. With a budget of one report there is no condition:
+    any two histories are within the loss of that report.
     """
     survey, records = survey_of(kind, m)
     assert [len(q.dimensions) for q in survey.questions] == [len(records[0][0])] * m
@@ -335,16 +342,16 @@ def test_a_budget_that_renews(kind: str, m: int, reports: int) -> None:
                 assert joint_ratio(survey, first, second, ratios) <= loss**paid
 
 
-def test_the_product_of_ratios_is_the_ratio_of_the_listed_laws() -> None:
-    """`joint_ratio` against joint laws that are listed outcome by outcome."""
+def test_the_product_of_ratios_is_the_ratio_of_the_enumerated_distributions() -> None:
+    """`joint_ratio` against enumerated joint distributions."""
     survey, _ = survey_of("grr", 1)
     channel = survey.questions[0].channel
 
-    def law(shown: Sequence[int]) -> Law:
+    def distribution(shown: Sequence[int]) -> Distribution:
         found: defaultdict[tuple[Any, ...], Fraction] = defaultdict(Fraction)
         rows = sorted(set(shown))
-        for told in product(channel.outputs(), repeat=len(rows)):
-            answers = dict(zip(rows, told, strict=True))
+        for observed in product(channel.outputs(), repeat=len(rows)):
+            answers = dict(zip(rows, observed, strict=True))
             found[tuple(answers[row] for row in shown)] += math.prod(
                 (channel.probability(row, y) for row, y in answers.items()), start=Fraction(1)
             )
@@ -352,7 +359,7 @@ def test_the_product_of_ratios_is_the_ratio_of_the_listed_laws() -> None:
 
     for first, second in [((0, 1, 0), (2, 0, 2)), ((0, 0, 1), (3, 3, 3 - 2)), ((1, 1, 1), (2, 2, 2))]:
         expected = joint_ratio(survey, (first,), (second,), [worst_ratios(channel)])
-        assert ratio(law(first), law(second)) == expected
+        assert ratio(distribution(first), distribution(second)) == expected
     with pytest.raises(AssertionError, match="no bound"):
         joint_ratio(survey, ((0, 1, 0),), ((0, 1, 1),), [worst_ratios(channel)])
 
@@ -374,11 +381,9 @@ def test_the_composite_table_is_proven(first: Table, second: Table) -> None:
     losses = [two.exact_loss(n) for n in range(1, 6)]
     assert losses == sorted(losses)  # more reports tell more …
     for n, loss in enumerate(losses, start=1):
-        assert loss <= two.bound(
-            n
-        )  # … but never more than the permanent answer, nor than fresh reports would
-    assert losses[-1] < two.permanent_loss
-    assert two.loss < min(two.permanent_loss, column_loss(second))
+        assert loss <= two.bound(n)  # … but never more than the memoized stage, nor than fresh reports would
+    assert losses[-1] < two.memoized_loss
+    assert two.loss < min(two.memoized_loss, column_loss(second))
 
 
 def test_one_report_of_two_stages_is_one_table_of_the_same_contraction() -> None:
@@ -398,15 +403,15 @@ def test_tables_of_sixteen_bits_make_a_table_of_a_survey() -> None:
 
 @pytest.mark.parametrize("n_reports", [1, 2, 5])
 def test_the_second_moment_of_several_reports(n_reports: int) -> None:
-    """By listing all permanent answers and all reports, for t = ±1 and every share in between."""
-    permanent, instant = Fraction(3, 4), Fraction(1, 2)
+    """By enumeration of all memoized responses and reports, for t = ±1 and every share in between."""
+    memoized, instant = Fraction(3, 4), Fraction(1, 2)
     for t in (Fraction(-1), Fraction(0), Fraction(1, 3)):
         moment = Fraction(0)
         for answer in (-1, 1):
-            chance = (1 + answer * permanent * t) / 2
-            for told in product((-1, 1), repeat=n_reports):
-                p = chance * math.prod(((1 + y * answer * instant) / 2 for y in told), start=Fraction(1))
-                moment += p * (Fraction(sum(told), n_reports) / (permanent * instant)) ** 2
+            chance = (1 + answer * memoized * t) / 2
+            for observed in product((-1, 1), repeat=n_reports):
+                p = chance * math.prod(((1 + y * answer * instant) / 2 for y in observed), start=Fraction(1))
+                moment += p * (Fraction(sum(observed), n_reports) / (memoized * instant)) ** 2
         assert float(moment) == pytest.approx(second_moment(0.75, 0.5, n_reports), rel=1e-12)
 
 
@@ -425,29 +430,29 @@ def test_tables_that_do_not_fit(first: Table, second: Table) -> None:
         composite(first, second)
 
 
-def staged_law(first: Table, second: Table, shown: Sequence[int]) -> Law:
-    """The joint law of the reports: a permanent cell for each row, and a fresh report of it each time it is shown."""
+def staged_distribution(first: Table, second: Table, shown: Sequence[int]) -> Distribution:
+    """The joint distribution of the reports: a memoized cell for each row, and fresh noise in each report."""
     one, two = sum(first[0]), sum(second[0])
-    found: Law = {}
-    for told in product(range(len(second[0])), repeat=len(shown)):
+    found: Distribution = {}
+    for observed in product(range(len(second[0])), repeat=len(shown)):
         p = Fraction(1)
         for row in set(shown):
-            moments = [y for y, s in zip(told, shown, strict=True) if s == row]
+            moments = [y for y, s in zip(observed, shown, strict=True) if s == row]
             p *= sum(
                 Fraction(w, one)
                 * math.prod((Fraction(second[z][y], two) for y in moments), start=Fraction(1))
                 for z, w in enumerate(first[row])
             )
-        found[told] = p
+        found[observed] = p
     return found
 
 
 @pytest.mark.parametrize(("first", "second"), [pair for pair in STAGES if len(pair[0]) == 3])
 @pytest.mark.usefixtures("rows_are_shown")
 def test_two_stages_over_every_history(first: Table, second: Table) -> None:
-    """Any two histories are within loss_second^T; those alike until the budget is spent also within permanent loss^K.
+    """Any two histories are within loss_second^T; neighbors are also within (loss of the first stage)^K.
 
-    For the latter each row that is shown n times loses at most min(permanent loss, loss^n).
+    For the latter each row that is shown n times loses at most min(loss of the first stage, loss^n).
     """
     survey, records = survey_of("grr", 1)
     rows = {x: k for k, x in enumerate((0, 1, 3))}
@@ -456,32 +461,34 @@ def test_two_stages_over_every_history(first: Table, second: Table) -> None:
         groups: defaultdict[Any, set[tuple[int, ...]]] = defaultdict(set)
         for history, shown in every_history(survey, records, budget, T).items():
             groups[until_spent(history, budget)].add(tuple(rows[x] for x in shown[0]))
-        laws = {shown: staged_law(first, second, shown) for alike in groups.values() for shown in alike}
-        for a, b in product(laws, repeat=2):
-            assert ratio(laws[a], laws[b]) <= fresh**T
+        distributions = {
+            shown: staged_distribution(first, second, shown) for alike in groups.values() for shown in alike
+        }
+        for a, b in product(distributions, repeat=2):
+            assert ratio(distributions[a], distributions[b]) <= fresh**T
         for (_, paid), alike in groups.items():
             for a, b in product(alike, repeat=2):
-                found = ratio(laws[a], laws[b])
-                assert found <= two.permanent_loss**paid
+                found = ratio(distributions[a], distributions[b])
+                assert found <= two.memoized_loss**paid
                 assert found <= math.prod(two.bound(a.count(row)) for row in set(a))
 
 
 @pytest.mark.usefixtures("rows_are_shown")
-def test_two_stages_of_entries_over_every_history() -> None:
-    """The same for unary encoding: entries are independent, so the largest ratios of the entries multiply."""
+def test_two_stages_of_a_unary_encoding_over_every_history() -> None:
+    """The same for a unary encoding: its bits are independent, so their largest ratios are multiplied."""
     survey, records = survey_of("grr", 1)
     channel = Survey(Schema([Categorical("x", list("abcd"))]), epsilon=1.0, memoized_epsilon=3.0).channels[0]
     stages = getattr(channel, "stages", None)
     assert stages is not None
     first, second = [list(row) for row in stages.first], [list(row) for row in stages.second]
-    permanent, fresh = entries_loss(first), column_loss(second)
+    memoized, fresh = entries_loss(first), column_loss(second)
 
     @cache
-    def entry(pattern_of_rows: tuple[int, ...], present: frozenset[int]) -> Law:
-        """The reports of one entry: for each moment its row, and the rows in which the entry is present."""
+    def entry(pattern_of_rows: tuple[int, ...], present: frozenset[int]) -> Distribution:
+        """The reports of one bit: for each report its row, and the rows in which the bit is present."""
         numbers = sorted(set(pattern_of_rows))
         table = [first[int(row in present)] for row in numbers]
-        return staged_law(table, second, [numbers.index(row) for row in pattern_of_rows])
+        return staged_distribution(table, second, [numbers.index(row) for row in pattern_of_rows])
 
     def largest(a: tuple[int, ...], b: tuple[int, ...]) -> Fraction:
         return math.prod(
@@ -497,7 +504,7 @@ def test_two_stages_of_entries_over_every_history() -> None:
             assert largest(a, b) <= fresh ** (4 * T)
         for (_, paid), alike in groups.items():
             for a, b in product(alike, repeat=2):
-                assert largest(a, b) <= permanent**paid
+                assert largest(a, b) <= memoized**paid
 
 
 # -- attacks ---------------------------------------------------------------------------------------------------------
@@ -509,14 +516,14 @@ def test_the_figures_of_the_attack() -> None:
     assert round(100 * guessed(1.0, 1), 1) == 73.1
 
 
-@pytest.mark.parametrize("permanent", [False, True])
-def test_the_figures_simulated(permanent: bool) -> None:
-    """200,000 people by majority; five standard errors, seeded."""
+@pytest.mark.parametrize("memoized", [False, True])
+def test_the_figures_simulated(memoized: bool) -> None:
+    """Majority votes of 200,000 people; five standard errors, seeded."""
     rng = np.random.default_rng(30)
     n, days, p = 200_000, 30, math.e / (1 + math.e)
-    right = days * rng.binomial(1, p, n) if permanent else rng.binomial(days, p, n)
+    right = days * rng.binomial(1, p, n) if memoized else rng.binomial(days, p, n)
     wins = (right > days / 2) + (right == days / 2) * rng.integers(0, 2, n)
-    expected = guessed(1.0, 1 if permanent else days)
+    expected = guessed(1.0, 1 if memoized else days)
     assert abs(wins.mean() - expected) < 5 * math.sqrt(expected * (1 - expected) / n)
 
 
@@ -543,23 +550,67 @@ def test_the_reports_of_two_secret_histories_are_identical_once_the_budget_is_sp
         (severity, "severity", ("none", "severe"), [("low", "none"), ("high", "severe")]),
         (weekly, "x", (0, 100), [(20, 80, 80, 0, 20), (80, 20, 80, 100, 55)]),
     ):
-        told = set()
+        observed = set()
         for i, values in enumerate(secrets):
             path = tmp_path / f"{name}-{i}.json"
             beside(path, "secret").write_bytes(bytes(range(32)))
             client = MemoizedClient(survey, Ledger(path, reports_per_survey=2))
-            told.add(tuple(client.report({name: value}) for value in (*paid, *values)))
-        assert len(told) == 1
+            observed.add(tuple(client.report({name: value}) for value in (*paid, *values)))
+        assert len(observed) == 1
+
+
+def test_a_failing_disk_gives_the_same_outcomes_for_all_histories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All 27 histories of three reports, budgets of one to three rows, and each of the first eight writes failing.
+
+    Which reports are released depends on the write that fails and on nothing else.
+    """
+    survey = Survey(Schema([Categorical("x", ["0", "1", "2"])]), epsilon=1.0, categorical="grr")
+    real, writes = ledger_file.write_text, []  # type: ignore[attr-defined]
+
+    def failing(*arguments: Any, **options: Any) -> None:
+        writes.append(arguments)
+        if len(writes) - 1 == fails_at:
+            raise OSError(28, "No space left on device")
+        real(*arguments, **options)
+
+    def outcomes(history: Sequence[str], budget: int, path: Path) -> list[str]:
+        beside(path, "secret").write_bytes(bytes(32))
+        client = MemoizedClient(survey, Ledger(path, reports_per_survey=budget))
+        found = []
+        writes.clear()
+        for value in history:
+            try:
+                client.report({"x": value})
+            except OSError:
+                found.append("error")
+            else:
+                found.append("released")
+        return found
+
+    monkeypatch.setattr(ledger_file, "write_text", failing)
+    monkeypatch.setattr("hdr4me.atomic._sync", lambda _: None)
+    for budget, fails_at in product((1, 2, 3), range(8)):
+        seen = set()
+        for history in product("012", repeat=3):
+            folder = tmp_path / f"{budget}-{fails_at}-{''.join(history)}"
+            folder.mkdir()
+            seen.add(tuple(outcomes(history, budget, folder / "ledger.json")))
+        assert len(seen) == 1
+        assert ("error" in seen.pop()) == (
+            fails_at < 7
+        )  # the first report writes three files, the others two
 
 
 def test_no_other_rule_guesses_better() -> None:
-    """All 2^(2^3) rules for three answers: the best is the larger count."""
+    """Of all 2^(2^3) decision rules for three answers, the majority is the best."""
     p = Fraction(3, 4)
     yes = {
-        told: math.prod((p if y else 1 - p for y in told), start=Fraction(1))
-        for told in product((0, 1), repeat=3)
+        observed: math.prod((p if y else 1 - p for y in observed), start=Fraction(1))
+        for observed in product((0, 1), repeat=3)
     }
-    best = sum(max(yes[told], yes[tuple(1 - y for y in told)]) for told in yes) / 2
+    best = sum(max(yes[observed], yes[tuple(1 - y for y in observed)]) for observed in yes) / 2
     assert float(best) == pytest.approx(guessed(math.log(3.0), 3), rel=1e-12)
 
 
@@ -573,9 +624,9 @@ def test_the_statement() -> None:
     weekly = repeated(1.0, 2, 53)
     assert weekly.to_dict()["fresh_epsilon"] == 53
     text = "\n".join(weekly.lines())
-    for said in ("53 rounds", "ε = 53 in total", "permanent", "Not hidden", "deleted", "cloned"):
+    for said in ("53 rounds", "ε = 53 in total", "memoized", "Not hidden", "deleted", "cloned"):
         assert said in text
-    assert weekly.to_dict()["permanent_epsilon_for_each_new_row"] == 0.5
+    assert weekly.to_dict()["memoized_epsilon_for_each_new_row"] == 0.5
 
 
 @pytest.mark.parametrize(

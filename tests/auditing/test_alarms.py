@@ -1,4 +1,4 @@
-"""Alarms: silent for every honest population, loud for false reports. All draws are seeded."""
+"""Alarms: none for honest populations, and alarms for poisoned reports. All draws are seeded."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import hdr4me as hd
 from hdr4me.accounting.poisoning import ManipulationBound, manipulation_bounds
-from hdr4me.auditing import watch
+from hdr4me.auditing import present_shares, watch
 from hdr4me.auditing.alarms import evidence, most_copies
 from hdr4me.channels import UnaryEncoding
 from hdr4me.channels.proof import ONE
@@ -25,7 +25,7 @@ R = 100_000
 
 
 def populations(n_levels: int) -> list[np.ndarray]:
-    """Hostile honest ones: all at one level (an end, between), half at each end, spread, skewed."""
+    """Difficult honest populations: all at one end, half at each end, narrow, uniform, skewed."""
     level = np.linspace(0, 1, n_levels)
     at_end, ends = np.zeros(n_levels), np.zeros(n_levels)
     at_end[-1] = 1.0
@@ -47,7 +47,7 @@ def fill(tally: Tally, counts: np.ndarray) -> Tally:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["piecewise", "hybrid", "optimal", "duchi", "three_outputs"])
-def test_tables_of_honest_reports_are_silent(name: str) -> None:
+def test_tables_of_honest_reports_raise_no_alarm(name: str) -> None:
     """50 tallies at a nominal 20 %: more than 20 false alarms have probability 3e-4 if the level is kept exactly."""
     rng = np.random.default_rng(7)
     tally = table_tally(name, 1.0)
@@ -73,7 +73,7 @@ class Seeded:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("categorical", ["grr", "subset", "projective", "oue", "histogram"])
-def test_categories_of_honest_reports_are_silent(categorical: str) -> None:
+def test_categories_of_honest_reports_raise_no_alarm(categorical: str) -> None:
     """30 tallies at a nominal 20 %: more than 14 false alarms have probability 4e-4 if the level is kept exactly."""
     schema = hd.Schema([hd.Categorical("c", [str(i) for i in range(12)])])
     survey = hd.Survey(schema, epsilon=1.0, categorical=categorical)
@@ -95,14 +95,14 @@ TABLES = [
 
 
 @pytest.mark.parametrize(("name", "epsilon"), TABLES)
-def test_one_per_cent_at_the_top_cell_is_found(name: str, epsilon: float) -> None:
-    """The cell with the largest decoded value, where fakes harm most; three honest populations behind them."""
+def test_one_per_cent_at_the_top_cell_is_detected(name: str, epsilon: float) -> None:
+    """Poisoned reports at the cell with the largest decoded value, among three honest populations."""
     rng = np.random.default_rng(11)
     tally = table_tally(name, epsilon)
     channel = tally.survey.channels[0]
     rows = np.array(channel.rows) / ONE
     if rows.shape[1] == 2:
-        pytest.skip("this table has two cells: nothing can be seen there")
+        pytest.skip("nothing can be detected in a table of two cells")
     for shares in populations(len(rows))[1:4]:
         counts = rng.multinomial(R - R // 100, shares @ rows / (shares @ rows).sum())
         counts[int(np.argmax(channel.decoders["value"]))] += R // 100  # type: ignore[attr-defined]
@@ -110,7 +110,7 @@ def test_one_per_cent_at_the_top_cell_is_found(name: str, epsilon: float) -> Non
         assert found.alarms, (name, epsilon)
 
 
-def test_what_three_cells_and_three_rows_receive_cannot_be_told_from_honest_reports() -> None:
+def test_three_cells_and_three_rows_explain_all_counts() -> None:
     rows = np.array(table_tally("three_outputs", 1.0).survey.channels[0].rows) / ONE
     assert rows.shape == (3, 3)
     shares = np.full(3, 1 / 3) @ rows
@@ -122,7 +122,7 @@ def test_what_three_cells_and_three_rows_receive_cannot_be_told_from_honest_repo
     assert evidence(rows, counts, np.random.default_rng(1)) < math.log(1000)
 
 
-def test_entries_have_a_known_sum() -> None:
+def test_the_sum_over_unary_entries_has_a_known_law() -> None:
     schema = hd.Schema([hd.Categorical("c", [str(i) for i in range(20)])])
     survey = hd.Survey(schema, epsilon=1.0, categorical="oue")
     channel = survey.channels[0]
@@ -131,16 +131,16 @@ def test_entries_have_a_known_sum() -> None:
     honest = np.tile(np.rint(R * p[0]), (20, 1))
     honest[4] = np.rint(R * p[1])
     assert not watch(fill(Tally(survey), honest.astype(np.int64).ravel())).alarms
-    fakes = honest.copy()
-    fakes += R // 100 * (np.array([0, 1]) - p[0])  # 1 % of the reports with every entry present
-    fakes[4] += R // 100 * (p[0] - p[1])
-    fakes = np.rint(fakes)
-    fakes[:, 0] = R - fakes[:, 1]
-    alarms = watch(fill(Tally(survey), fakes.astype(np.int64).ravel())).alarms
+    poisoned = honest.copy()
+    poisoned += R // 100 * (np.array([0, 1]) - p[0])  # 1 % of the reports with every entry present
+    poisoned[4] += R // 100 * (p[0] - p[1])
+    poisoned = np.rint(poisoned)
+    poisoned[:, 0] = R - poisoned[:, 1]
+    alarms = watch(fill(Tally(survey), poisoned.astype(np.int64).ravel())).alarms
     assert [alarm.kind for alarm in alarms] == ["shape"]
 
 
-def test_answers_that_all_name_one_question() -> None:
+def test_poisoned_reports_that_all_answer_one_question() -> None:
     survey = hd.Survey(
         hd.Schema([hd.Numeric(f"x{i}", 0, 1) for i in range(10)]), epsilon=1.0, mechanism="duchi"
     )
@@ -152,7 +152,7 @@ def test_answers_that_all_name_one_question() -> None:
     tally.n_reports += 400
     alarm = watch(tally).alarms[0]
     assert (alarm.kind, alarm.dimension) == ("answers", "x0")
-    assert "'x0' was answered 1,400 times where 1,040 are expected" in alarm.sentence
+    assert "'x0' has 1,400 answers, but 1,040 are expected" in alarm.sentence
 
 
 def test_copies() -> None:
@@ -166,8 +166,8 @@ def test_copies() -> None:
     assert not watch(two_cells, copies=500).alarms
 
 
-def test_looks_spend_the_level() -> None:
-    """All looks together: Σ 6/(π²k²) = 1. A p-value that rings at the first look does not at the thousandth."""
+def test_looks_share_the_false_alarm_rate() -> None:
+    """All looks together: Σ 6/(π²k²) = 1. A p-value that is an alarm at the first look is none at the thousandth."""
     tally = table_tally("duchi", 1.0)
     low = 0.2689
     counts = np.array([int(1000 * low) - 65, 0])
@@ -200,17 +200,17 @@ def test_bounds_of_counters_are_those_of_every_input(kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["duchi", "optimal"])
-def test_fakes_move_a_mean_by_what_harm_says(name: str) -> None:
+def test_poisoned_reports_attain_the_manipulation_bound(name: str) -> None:
     survey = hd.Survey(hd.Schema([hd.Numeric("age", 0, 120)]), epsilon=1.0, mechanism=name)
     channel = survey.channels[0]
     rows, decode = np.array(channel.rows) / ONE, np.array(channel.decoders["value"])  # type: ignore[attr-defined]
-    honest = rows[0] @ decode  # everybody at the lowest level
+    honest = rows[0] @ decode  # all users at the lowest level
     moved = 0.98 * honest + 0.02 * decode.max()
     found = manipulation_bounds(survey)[0]
     assert 60 * (moved - honest) == pytest.approx(found.shift(0.02), rel=1e-9)
 
 
-def test_harm_of_aimed_reports_and_of_categories() -> None:
+def test_manipulation_bound_of_aimed_reports_and_of_categories() -> None:
     assert ManipulationBound("a", 2.0, 1.0, 0.1).shift(1.0, aimed=True) == 2.0
     assert ManipulationBound("a", 2.0, 1.0, 0.1).shift(0.0, aimed=True) == 0.0
     share = 0.05 / (0.05 + 0.95 * 0.1)
@@ -222,7 +222,7 @@ def test_harm_of_aimed_reports_and_of_categories() -> None:
         ManipulationBound("a", 2.0, 1.0, 0.1).shift(2)
 
 
-def test_bad_input_is_told() -> None:
+def test_bad_input_is_refused() -> None:
     tally = table_tally("duchi", 1.0)
     with pytest.raises(InvalidInput, match=r"level = 1\.5 is not allowed"):
         watch(tally, level=1.5)
@@ -246,7 +246,10 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert most_copies(survey, [tmp_path / "reports.parquet"]) >= 1
     assert most_copies(survey, []) == 0
     assert most_copies(survey, [tmp_path / "reports.parquet"] * 3) >= 3
-    run, base = CliRunner().invoke, ["audit", str(tmp_path / "survey.json"), "--level", "1e-7", "--tally"]
+    run, base = (
+        CliRunner().invoke,
+        ["audit", str(tmp_path / "survey.json"), "--false-alarm-rate", "1e-7", "--tally"],
+    )
     told = run(app, [*base, str(tmp_path / "day.tally"), "--reports", str(tmp_path / "reports.parquet")])
     assert told.exit_code == 0, told.output
     assert "No alarm" in told.output
@@ -260,7 +263,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         run(app, ["audit", str(tmp_path / "survey.json"), "--reports", "x"], catch_exceptions=False)
 
 
-def test_a_channel_of_an_unknown_large_kind_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_channel_of_an_unknown_large_kind_has_no_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     from hdr4me.channels import response
 
     survey = hd.Survey(
@@ -269,3 +272,52 @@ def test_a_channel_of_an_unknown_large_kind_is_left_out(monkeypatch: pytest.Monk
     assert response.Response(survey.channels[0]).bounds() is not None
     monkeypatch.setattr(response, "MAX_ENUMERATED", 1)
     assert response.Response(survey.channels[0]).bounds() is None
+
+
+@pytest.mark.parametrize("present", [0.5, 0.2, 0.05])
+def test_the_manipulation_bound_of_an_optional_number_knows_that_it_is_a_ratio(present: float) -> None:
+    """Expected counts if a share of the users has the value 0, or 120, and 1 % poisoned reports are in one cell."""
+    survey = hd.Survey(hd.Schema([hd.Numeric("age", 0, 120, optional=True)]), epsilon=1.0)
+    marginal = survey.channels[0].response.marginal()
+    value, there = marginal.decoders["value"], marginal.decoders["present"]
+    moved = []
+    for end, mean in ((0, -1.0), (marginal.levels.size - 1, 1.0)):
+        honest = present * marginal.rows[end] + (1 - present) * marginal.rows[-1]
+        counts = 0.99 * honest + 0.01 * np.eye(len(value))
+        moved.append(60 * np.abs(counts @ value / (counts @ there) - mean).max())
+    found = manipulation_bounds(survey, {"age": present})[0]
+    assert max(moved) == pytest.approx(
+        found.shift(0.01), rel=1e-6
+    )  # attained: all at one end, the worst cell
+    assert found.shift(0.01) > 1.5 * manipulation_bounds(survey)[0].shift(0.01)
+    assert found.to_dict()["present"] == present
+    assert manipulation_bounds(survey, {"age": 0.0})[0].to_dict()["shift"] is None
+
+
+def test_the_share_with_a_value_comes_from_the_tally() -> None:
+    survey = hd.Survey(
+        hd.Schema([hd.Numeric("age", 0, 120, optional=True), hd.Numeric("x", 0, 1)]), epsilon=4.0
+    )
+    tally, marginal = Tally(survey), survey.questions[0].channel.response.marginal()
+    law = 0.3 * marginal.rows[0] + 0.7 * marginal.rows[-1]
+    tally.layout.of_question(tally.counts, 0)[:] = np.random.default_rng(5).multinomial(5000, law / law.sum())
+    tally.n_reports = 10_000
+    shares = present_shares(tally)
+    assert list(shares) == ["age"]
+    assert 0.25 < shares["age"] < 0.3
+    assert present_shares(Tally(survey)) == {"age": 0.0}
+
+
+def test_one_per_cent_for_a_rare_category_raises_no_alarm_and_stays_within_the_bound() -> None:
+    """Poisoned reports that all name one rare category; seeded. They move it by more than five standard errors."""
+    schema = hd.Schema([hd.Categorical("c", [str(i) for i in range(8)])])
+    survey = hd.Survey(schema, epsilon=2.0, categorical="grr")
+    rows = np.array(survey.channels[0].rows) / ONE
+    counts = np.random.default_rng(8).multinomial(99 * R // 100, rows[:4].mean(axis=0))
+    honest = fill(Tally(survey), counts.copy()).estimate()
+    counts[7] += R // 100
+    tally = fill(Tally(survey), counts)
+    assert not watch(tally).alarms
+    moved = float(tally.estimate().value[7] - honest.value[7])
+    assert moved > 5 * honest.standard_error[7]
+    assert moved < manipulation_bounds(survey)[0].shift(0.01) + 3 * honest.standard_error[7]

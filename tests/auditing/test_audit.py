@@ -1,4 +1,4 @@
-"""The audit proves what it says, and its attack catches a sampler that does not follow its table."""
+"""The audit proves the declared ε, and its attack detects a sampler that does not follow its table."""
 
 import math
 
@@ -16,10 +16,10 @@ SCHEMA = Schema([Numeric("x", 0, 1), Categorical("c", ["a", "b", "d"]), Categori
 
 @pytest.mark.parametrize("categorical", ["grr", "subset", "projective", "oue", "histogram"])
 @pytest.mark.parametrize("mechanism", ["optimal", "duchi", "laplace"])
-def test_an_honest_survey_passes(mechanism: str, categorical: str) -> None:
+def test_a_correct_survey_passes(mechanism: str, categorical: str) -> None:
     """False-alarm rate at most ALARM = 1e-6 a channel; the draws are the system's.
 
-    An honest channel is accused only where its bound exceeds the declared budget; the proven one is below it here.
+    A correct channel fails only if its bound exceeds the declared budget.
     """
     survey = Survey(SCHEMA, epsilon=2.0, mechanism=mechanism, sampled=2, categorical=categorical)
     found = audit(survey, draws=50_000)
@@ -32,13 +32,13 @@ def test_an_honest_survey_passes(mechanism: str, categorical: str) -> None:
     assert sum(finding.dims for finding in found.findings) == 3
 
 
-def test_the_attack_comes_near_the_truth() -> None:
+def test_the_attack_is_close_to_the_true_loss() -> None:
     """Duchi's two cells have the loss e^1 exactly; with a million draws the bound is within 5 % of it."""
     survey = Survey(Schema([Numeric("x", 0, 1)]), epsilon=1.0, mechanism="duchi")
     assert 0.95 < attack(survey.channels[0], 1_000_000) <= 1.0
 
 
-def test_a_sampler_that_leaks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sampler_that_leaks_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sampler that follows the table for twice the budget: the proof passes, the attack does not."""
     declared = Survey(Schema([Numeric("x", 0, 1)]), epsilon=1.0, mechanism="duchi").channels[0]
     rng = np.random.default_rng(3)
@@ -51,7 +51,7 @@ def test_a_sampler_that_leaks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
     assert attack(declared, 100_000) > 1.9
 
 
-def test_the_attack_says_nought_when_there_is_nothing_to_see() -> None:
+def test_the_attack_finds_nothing_at_a_tiny_epsilon() -> None:
     survey = Survey(Schema([Numeric("x", 0, 1)]), epsilon=1e-4, mechanism="duchi")
     assert attack(survey.channels[0], 2000) == 0.0
     assert ALARM == 1e-6

@@ -54,14 +54,14 @@ def test_a_tampered_channel_is_refused(name: str) -> None:
             channel_from_dict(document)
 
 
-def test_draws_are_made_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draws_are_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound does not depend on how many outputs are in memory; seeded by the same outputs."""
     monkeypatch.setattr(auditor, "_AT_ONCE", 700)
     assert 0 < attack(CHANNELS["number, Duchi"], 5000) <= 1.0
 
 
-def test_what_is_heavy_for_one_end_of_an_axis_is_light_for_the_other() -> None:
-    """So the places of a codebook's order tell the attack as much as codewords; 50 seeds of the channels attacked."""
+def test_the_subsets_of_opposite_ends_of_an_axis_are_disjoint() -> None:
+    """So the ranks of codewords give the attack as much information as the codewords; 50 seeds."""
     for name in ("vector of 10, places", "vector of 100, places"):
         channel = CHANNELS[name]
         assert isinstance(channel, KSubset)
@@ -74,14 +74,14 @@ def test_what_is_heavy_for_one_end_of_an_axis_is_light_for_the_other() -> None:
             assert (classes == 2).sum() == channel.family.heavy
 
 
-def test_an_audit_says_how_many_draws_it_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long vector is drawn fewer times than asked for: the finding has the number, the audit the reason."""
+def test_an_audit_reports_its_number_of_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer draws than requested are made for a long vector: the finding has the number, the audit the reason."""
     monkeypatch.setattr(auditor, "_LEAST_DRAWS", 1000)
     monkeypatch.setattr(auditor, "_MOST_PRODUCTS", 0)
     survey = Survey(Schema([Vector("x", 50)]), epsilon=2.0)
     found = auditor.audit(survey, draws=1_000_000)
     (finding,) = found.findings
-    assert (finding.draws, finding.n_asked) == (1_000, 1_000_000)
+    assert (finding.draws, finding.requested) == (1_000, 1_000_000)
     assert f"{finding.draws:,} draws of each value instead of 1,000,000" in found.notes[0]
     assert found.rows()[0][auditor.COLUMNS.index("draws")] == f"{finding.draws:,}"
     short = auditor.audit(Survey(Schema([Numeric("x", 0, 1)]), epsilon=1.0), draws=1000)

@@ -1,4 +1,4 @@
-"""Answers of two stages: a permanent table and a fresh one, proven by fractions and by listing every draw."""
+"""Answers of two stages: a memoized and a fresh table, proven by fractions and by enumeration of all draws."""
 
 from fractions import Fraction
 from itertools import product
@@ -15,7 +15,7 @@ from hdr4me.errors import FormatError, InvalidInput
 BUDGETS = [(0.1, 0.2), (0.5, 1.0), (1.0, 3.0), (1.0, 8.0), (2.0, 2.5), (4.0, 6.0)]
 
 
-@pytest.mark.parametrize(("epsilon", "memoized_epsilon"), BUDGETS)
+@pytest.mark.parametrize(("epsilon", "memoized"), BUDGETS)
 def test_both_losses_are_within_their_budgets_and_close_to_them(epsilon: float, memoized: float) -> None:
     for channel, loss in (
         (staged_number(epsilon, memoized), column_loss),
@@ -29,7 +29,7 @@ def test_both_losses_are_within_their_budgets_and_close_to_them(epsilon: float, 
         assert most * Fraction(96, 100) <= loss(stages.first) <= most
 
 
-@pytest.mark.parametrize(("epsilon", "memoized_epsilon"), BUDGETS)
+@pytest.mark.parametrize(("epsilon", "memoized"), BUDGETS)
 def test_one_report_loses_nothing_by_the_second_stage(epsilon: float, memoized: float) -> None:
     from hdr4me.mechanisms import mechanism
 
@@ -102,7 +102,7 @@ def test_a_document_keeps_its_stages_and_wrong_ones_are_refused() -> None:
         Stages(1.0, ((1, 2), (2, 1)), ((1, 2), (2, 1))).check("x", ((1, 1), (1, 1)))
 
 
-def test_a_survey_with_lasting_answers() -> None:
+def test_a_survey_with_memoized_responses() -> None:
     schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("mood", ["low", "fair", "good"])])
     survey = hd.Survey(schema, epsilon=1.0, sampled=2, memoized_epsilon=3.0)
     assert [type(channel) for channel in survey.channels] == [Table, UnaryEncoding]
@@ -124,15 +124,18 @@ def test_a_survey_with_lasting_answers() -> None:
         ({"memoized_epsilon": True}, "memoized_epsilon = True"),
         ({"memoized_epsilon": 2.0, "mechanism": "piecewise"}, "memoized_epsilon chooses the mechanisms"),
         ({"memoized_epsilon": 2.0, "categorical": "grr"}, "memoized_epsilon chooses the mechanisms"),
-        ({"memoized_epsilon": 2.0, "pairs": [("a", "b")]}, "a pair or block is answered in one stage only"),
+        (
+            {"memoized_epsilon": 2.0, "pairs": [("a", "b")]},
+            "numbers and categories only, not a pair or block",
+        ),
     ],
 )
-def test_what_lasting_does_not_go_with(options: dict, words: str) -> None:
+def test_options_that_memoized_epsilon_excludes(options: dict, words: str) -> None:
     schema = hd.Schema([hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1)])
     with pytest.raises(InvalidInput, match=words):
         hd.Survey(schema, epsilon=1.0, **options)
 
 
 def test_an_optional_number_has_one_stage_only() -> None:
-    with pytest.raises(InvalidInput, match="'a' is answered in one stage only"):
+    with pytest.raises(InvalidInput, match="numbers and categories only, not 'a'"):
         hd.Survey(hd.Schema([hd.Numeric("a", 0, 1, optional=True)]), epsilon=1.0, memoized_epsilon=2.0)

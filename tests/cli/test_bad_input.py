@@ -113,7 +113,7 @@ def test_options_out_of_range_are_named(plain, collected, folder: Path) -> None:
     ]:  # fmt: skip
         line = plain("survey", collected.schema, option, value, "-o", folder / "s.json")
         assert value.lstrip("-") in line
-    assert "level" in plain("estimate", collected.tally, "--level", "1.5")
+    assert "--confidence" in plain("estimate", collected.tally, "--confidence", "1.5")
     assert "--draws 3" in plain("audit", collected.survey, "--draws", 3)
     assert "--engine 'dask'" in plain(
         "tally", collected.survey, collected.reports, "-o", folder / "t", "--engine", "dask"
@@ -137,7 +137,7 @@ def test_a_survey_that_leaks_is_refused(plain, collected, folder: Path, tmp_path
     assert "leaks" in plain("perturb", path, collected.records, "-o", folder / "r.parquet")
 
 
-def test_odd_values_are_sent_all_the_same(run, collected, tmp_path: Path) -> None:
+def test_unusual_values_are_accepted(run, collected, tmp_path: Path) -> None:
     """NaN, nulls, infinities, out-of-range and unknown values become defaults or bounds: all are reported."""
     records = pa.table(
         {
@@ -250,41 +250,41 @@ def test_options_that_do_not_apply_are_refused(plain, run, collected, folder: Pa
     assert "more than once" in run("merge", collected.tally, collected.tally, "-o", tmp_path / "two").err
 
 
-def test_intervals_for_all_rows_and_recalibration_do_not_go_together(plain, run, collected) -> None:
+def test_simultaneous_intervals_exclude_recalibration(plain, run, collected) -> None:
     text = plain("estimate", collected.tally, "--simultaneous", "--recalibrate", "auto")
-    assert "--simultaneous and --recalibrate do not go together" in text
+    assert "--simultaneous and --recalibrate cannot be combined" in text
     assert '"simultaneous": true' in run("estimate", collected.tally, "--simultaneous", "--json").out
 
 
-def test_options_are_called_by_their_own_names(plain, collected, tmp_path: Path) -> None:
+def test_messages_quote_options(plain, collected, tmp_path: Path) -> None:
     make = ("survey", collected.schema, "-o", tmp_path / "s.json")
     assert "--sampled 9 " in plain(*make, "--sampled", 9)
     assert "--epsilon 0" in plain(*make, "--epsilon", 0)
     assert "--mechanism 'foo'" in plain(*make, "--mechanism", "foo")
     assert "--categorical 'foo'" in plain(*make, "--categorical", "foo")
-    assert "--level 95" in plain("estimate", collected.tally, "--level", 95)
+    assert "--confidence 95" in plain("estimate", collected.tally, "--confidence", 95)
     assert "--recalibrate 'foo'" in plain("estimate", collected.tally, "--recalibrate", "foo")
-    assert "is a schema" in plain(*make, "--range", "age=0:1")
+    assert "change the schema" in plain(*make, "--range", "age=0:1")
 
 
-def test_another_survey_is_not_replaced_unasked(plain, run, collected, tmp_path: Path) -> None:
+def test_another_survey_is_replaced_only_with_force(plain, run, collected, tmp_path: Path) -> None:
     """Without it the reports collected under it are lost."""
     path = tmp_path / "s.json"
     make = ("survey", collected.schema, "-o", path)
     assert run(*make).code == 0
     before = path.read_bytes()
     assert run(*make).code == 0  # the same survey again
-    assert "holds another survey" in plain(*make, "--epsilon", 3)
+    assert "contains another survey" in plain(*make, "--epsilon", 3)
     assert path.read_bytes() == before
     assert run(*make, "--epsilon", 3, "--force").code == 0
     assert path.read_bytes() != before
 
 
-def test_reports_written_over_are_told(run, collected, tmp_path: Path) -> None:
+def test_replaced_reports_give_a_warning(run, collected, tmp_path: Path) -> None:
     call = ("perturb", collected.survey, collected.records, "-o", tmp_path / "r.parquet")
-    assert "replaced" not in run(*call).err
-    assert "the previous file is replaced" in run(*call).err
+    assert "warning" not in run(*call).err
+    assert "this replaces earlier reports" in run(*call).err
 
 
-def test_reports_instead_of_a_tally_are_told(plain, collected) -> None:
+def test_reports_instead_of_a_tally_give_an_error(plain, collected) -> None:
     assert "give their --survey" in plain("estimate", collected.reports)

@@ -15,7 +15,7 @@ from hdr4me.cli.app import COMMANDS
 from hdr4me.cli.output import Watch, print_table, progress
 
 
-def test_the_whole_path_gives_the_right_answer(run, collected) -> None:
+def test_a_complete_collection_gives_correct_estimates(run, collected) -> None:
     """False-alarm rate about 1e-6 a row: five standard errors. The reports have no seed."""
     rows = run("estimate", collected.tally, "--json").json["rows"]
     truth = {("age", None): 40.0, ("height", None): 170.0, ("smoker", "no"): 0.7, ("smoker", "yes"): 0.3}
@@ -50,7 +50,7 @@ def test_a_survey_from_a_data_file_needs_the_ranges_given(run, plain, collected,
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "jsonl"])
-def test_every_wire_format_goes_the_whole_way(run, collected, tmp_path: Path, suffix: str) -> None:
+def test_every_report_format_works(run, collected, tmp_path: Path, suffix: str) -> None:
     reports, tally = tmp_path / f"reports.{suffix}", tmp_path / "a.tally"
     assert (
         run("perturb", collected.survey, collected.records, "-o", reports, "--json").json["reports"] == 20_000
@@ -81,7 +81,7 @@ def test_simultaneous_intervals_are_wider(run, collected) -> None:
         assert all_at_once["upper"] > one["upper"]
 
 
-def test_bad_reports_are_left_out_and_kept(run, plain, collected, tmp_path: Path) -> None:
+def test_invalid_reports_are_rejected_and_kept(run, plain, collected, tmp_path: Path) -> None:
     good, mixed, bad = tmp_path / "good.jsonl", tmp_path / "mixed.jsonl", tmp_path / "bad.jsonl"
     run("perturb", collected.survey, collected.records, "-o", good)
     lines = good.read_text().splitlines()[:100]
@@ -141,22 +141,22 @@ def test_recalibration_says_what_it_did(run, collected) -> None:
     outcome = run("estimate", collected.tally, "--recalibrate", "l1")
     assert outcome.code == 0
     assert "HDR4ME L1" in outcome.err
-    assert "each categorical dimension (1)" in outcome.err
+    assert "smoker" in run("estimate", collected.tally, "--recalibrate", "l1", "-v").err
 
 
 def test_the_demonstration_ends_with_its_table(run, tmp_path: Path) -> None:
     outcome = run("demo", "--users", 5000, "-o", tmp_path / "demo")
     assert outcome.code == 0
     assert "heart_rate_08" in outcome.out
-    assert "intervals hold the truth" in outcome.err
+    assert "contain the true value" in outcome.err
     rows = run("demo", "--users", 5000, "-o", tmp_path / "demo", "--json").json["rows"]
     assert len(rows) == 91
 
 
-def test_a_folder_of_report_files_is_tallied_whole(run, plain, collected, tmp_path: Path) -> None:
+def test_a_folder_of_reports_is_tallied(run, plain, collected, tmp_path: Path) -> None:
     folder = tmp_path / "reports"
     folder.mkdir()
-    assert "is a folder without files" in plain("tally", collected.survey, folder, "-o", tmp_path / "t")
+    assert "contains no files" in plain("tally", collected.survey, folder, "-o", tmp_path / "t")
     for name in ("a.parquet", "b.arrow"):
         run("perturb", collected.survey, collected.records, "-o", folder / name)
     assert run("tally", collected.survey, folder, "-o", tmp_path / "t", "--json").json["reports"] == 40_000
@@ -178,7 +178,6 @@ def test_spark_gives_the_same_tally(run, plain, collected, spark_session, tmp_pa
     assert "--master" in plain(
         "tally", collected.survey, collected.reports, "-o", here, "--master", "local[2]"
     )
-    assert "give --survey" in plain("estimate", collected.tally, "--engine", "spark")
 
 
 def test_progress_is_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
@@ -191,14 +190,14 @@ def test_progress_is_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str]
     assert "10/10" in capsys.readouterr().err
 
 
-def test_what_takes_long_is_named_on_a_terminal_only(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+def test_long_steps_are_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     from rich.progress import Progress
 
     started, start = threading.Event(), Progress.start
     monkeypatch.setattr(Progress, "start", lambda bar: (start(bar), started.set()))
     watch = Watch()
     with watch("waiting"):
-        watch.told(1, 2)
+        watch.update(1, 2)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with watch("too short"):
         pass
@@ -206,11 +205,11 @@ def test_what_takes_long_is_named_on_a_terminal_only(capsys: pytest.CaptureFixtu
     monkeypatch.setattr("hdr4me.cli.output.PATIENCE", 0.001)
     with watch("intervals"):
         assert started.wait(30)
-        watch.told(1, 2)
+        watch.update(1, 2)
     assert "intervals" in capsys.readouterr().err
 
 
-def test_recalibration_by_no_method_named_before_a_file(run, collected) -> None:
+def test_recalibrate_without_a_value_before_a_file(run, collected) -> None:
     assert run("estimate", "--recalibrate", collected.tally) == run(
         "estimate", "--recalibrate", "auto", collected.tally
     )
@@ -225,22 +224,22 @@ def test_a_narrow_terminal_cuts_no_number(monkeypatch, capsys) -> None:
         )
         out = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out)
         assert "0.12346" in out
-        assert "1234567" in out
+        assert "1,234,567" in out
         assert "-1e-09" in out
-        assert max(map(len, out.splitlines())) <= max(width, 34)
+        assert max(map(len, out.splitlines())) <= max(width, 36)
 
 
-def test_an_interruption_is_told(monkeypatch, run, collected) -> None:
+def test_an_interruption_gives_a_message(monkeypatch, run, collected) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hdr4me.survey.Survey.load", interrupted)
     code, out, err = run("audit", collected.survey)
     assert (code, out) == (130, "")
-    assert err == "hdr4me: interrupted; no unfinished file was left\n"
+    assert err == "hdr4me: interrupted; no partial file was written\n"
 
 
-def test_a_reader_that_leaves_is_no_error(collected) -> None:
+def test_a_closed_pipe_is_not_an_error(collected) -> None:
     command = f"{sys.executable} -m hdr4me estimate {collected.tally} --csv - | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

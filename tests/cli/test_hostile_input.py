@@ -37,11 +37,11 @@ ESCAPES = "\x1b]0;owned\x07\x9b2J\u202e"
         (f"analyze --mechanism piecewise --epsilon 1 --users {10**400}", "--users 1000"),
     ],
 )
-def test_numbers_beyond_all_use(plain: Any, command: str, message: str) -> None:
+def test_extreme_numbers(plain: Any, command: str, message: str) -> None:
     assert message in plain(*command.split())
 
 
-def test_a_budget_that_leaves_no_error(run: Any) -> None:
+def test_a_very_large_budget(run: Any) -> None:
     setting = ("--mechanism", "piecewise", "--epsilon", 5000, "--users", 10**12)
     outcome = run("analyze", *setting, "--json")
     assert outcome.code == 0
@@ -61,7 +61,7 @@ def test_documents_nested_deeply(plain: Any, tmp_path: Path, collected: Any, dep
     assert "nested deeper" in plain("plan", "--schema", path, "--users", 10, "--epsilon", 1)
 
 
-def test_parse_takes_what_is_as_deep_as_it_may_be() -> None:
+def test_parse_accepts_the_largest_depth() -> None:
     text = "[" * MAX_DEPTH + "]" * MAX_DEPTH
     parse(text)
     with pytest.raises(ValueError, match="nested deeper"):
@@ -78,11 +78,11 @@ def test_names_that_are_not_utf8(collected: Any, tmp_path: Path) -> None:
     done = subprocess.run([os.fsencode(part) for part in command], capture_output=True, check=False)
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 1
-    assert b"not UTF-8" in done.stderr
+    assert b"UTF-8 file name" in done.stderr
     assert not (tmp_path / "t").exists()
 
 
-def test_what_nobody_foresaw(monkeypatch: pytest.MonkeyPatch, collected: Any, capsys: Any) -> None:
+def test_unexpected_errors(monkeypatch: pytest.MonkeyPatch, collected: Any, capsys: Any) -> None:
     def fail(*_: object) -> None:
         raise KeyError("oh\x1b[2J")
 
@@ -90,7 +90,7 @@ def test_what_nobody_foresaw(monkeypatch: pytest.MonkeyPatch, collected: Any, ca
     monkeypatch.setattr("hdr4me.tally.Tally.load", fail)
     assert main(["estimate", str(collected.tally)]) == 3
     shown = capsys.readouterr().err
-    assert shown.startswith("hdr4me: unforeseen KeyError")
+    assert shown.startswith("hdr4me: unexpected KeyError")
     assert shown.strip().isprintable()
     monkeypatch.setenv("HDR4ME_TRACEBACK", "1")
     with pytest.raises(KeyError):
@@ -112,7 +112,7 @@ def test_printable_leaves_every_letter() -> None:
     assert printable("\udcff\n\u2028") == r"\udcff\n\u2028"
 
 
-def test_lines_of_uploads_reach_no_terminal(plain: Any, collected: Any, tmp_path: Path) -> None:
+def test_uploaded_lines_are_escaped(plain: Any, collected: Any, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_text(ESCAPES + "\n")
     assert plain("tally", collected.survey, path, "--strict", "-o", tmp_path / "t").isprintable()
@@ -132,7 +132,7 @@ def odd_tally(tmp_path: Path) -> Path:
     return tmp_path / "odd.tally"
 
 
-def test_names_of_dimensions_reach_no_terminal(run: Any, odd_tally: Path) -> None:
+def test_dimension_names_are_escaped(run: Any, odd_tally: Path) -> None:
     for options in ((), ("--json",), ("--recalibrate",)):
         outcome = run("estimate", odd_tally, *options)
         assert outcome.code == 0
@@ -142,7 +142,7 @@ def test_names_of_dimensions_reach_no_terminal(run: Any, odd_tally: Path) -> Non
     assert names[0] == f"a{ESCAPES}"
 
 
-def test_a_full_quarantine_is_told(
+def test_a_full_quarantine_gives_a_note(
     run: Any, collected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reports = tmp_path / "r.jsonl"
@@ -154,4 +154,4 @@ def test_a_full_quarantine_is_told(
     assert outcome.code == 0
     assert "more are only counted" in outcome.err
     assert (tmp_path / "q").stat().st_size < 3500
-    assert "1,000 left out: not a report" in outcome.err
+    assert "1,000 reports rejected: not a report" in outcome.err

@@ -18,7 +18,7 @@ V = 300
 SURVEY = Survey(Schema([Categorical("town", [f"t{i}" for i in range(V)]), Numeric("age", 0, 1)]), epsilon=4.0)
 
 
-def test_a_dimension_with_many_categories_is_cut_when_printed(run: Run, tmp_path: Path) -> None:
+def test_only_the_most_frequent_categories_are_printed(run: Run, tmp_path: Path) -> None:
     """Three of four users are in one town: noise hides that once in 10^20 runs."""
     rows = np.stack([np.where(np.arange(4000) % 4, 17, np.arange(4000) % V), np.full(4000, 0.5)], axis=1)
     tally = Tally(SURVEY)
@@ -30,13 +30,16 @@ def test_a_dimension_with_many_categories_is_cut_when_printed(run: Run, tmp_path
     text = short.out + short.err
     assert [line.split()[1] for line in short.out.splitlines() if line.split()[:1] == ["town"]] == ["t17"]
     text = " ".join(text.split())
-    assert "town: 1 of 300 is surely larger than all the others; the other 299 cannot be put" in text
-    assert "intervals shown: 95 %, all 300 at once" in text
+    assert (
+        "town: the largest category differs significantly; the order of the other 299 is not significant"
+        in text
+    )
+    assert "Intervals: 95 %, simultaneous" in text
     assert run("estimate", tmp_path / "x.tally", "--all").out.count("\n") > V
     assert len(run("estimate", tmp_path / "x.tally", "--json").json["rows"]) == V + 1
 
 
-def test_noise_is_not_a_page_of_findings(run: Run, tmp_path: Path) -> None:
+def test_categories_without_significance_are_not_printed(run: Run, tmp_path: Path) -> None:
     """Two of 500 towns exist, half of the users in each: they are shown with intervals of all towns at once.
 
     Their shares are more than 30 standard errors above the others; the statement at 1 − 10⁻⁹ fails at most as often.
@@ -50,18 +53,18 @@ def test_noise_is_not_a_page_of_findings(run: Run, tmp_path: Path) -> None:
     plain = {row["category"]: row for row in run("estimate", path, "--json").json["rows"]}
     low, high = tally.estimate().interval(0.999999999, simultaneous=True)
     for more in ((), ("--recalibrate", "norm_sub")):
-        done = run("estimate", path, "--level", 0.999999999, *more, "--html", tmp_path / "x.html")
+        done = run("estimate", path, "--confidence", 0.999999999, *more, "--html", tmp_path / "x.html")
         assert done.code == 0, done.err
-        rows = [line.split() for line in done.out.splitlines() if line.split()[:1] == ["town"]]
-        assert sorted(row[1] for row in rows) == ["t0", "t1"]
+        rows = done.out.partition("town")[2].split()
+        assert sorted(word for word in rows if word.startswith("t")) == ["t0", "t1"]
         text = " ".join((done.out + done.err).split())
-        assert "town: 2 of 500 are surely larger than all the others; the other 498" in text
-        assert ("before re-calibration and cut to [0, 1]" in text) == bool(more)
+        assert "town: the top 2 differ significantly; the order of the other 498 is not significant" in text
+        assert ("before re-calibration and clipped to [0, 1]" in text) == bool(more)
         page = (tmp_path / "x.html").read_text()
-        assert "2 of 500 are surely larger" in page
+        assert "the top 2 differ significantly" in page
         assert page.count("<tr>") == 3
     shown = tally.estimate()._repr_html_()
-    assert "(answer.table())" in shown
+    assert "answer.table()" in shown
     assert "t499" not in shown
     from hdr4me.statistics.answer import largest_rows
 
@@ -73,20 +76,23 @@ def test_noise_is_not_a_page_of_findings(run: Run, tmp_path: Path) -> None:
         assert row["lower"] < 0.5 < row["upper"]
 
 
-def test_where_nothing_is_sure_one_row_is_shown(run: Run, tmp_path: Path) -> None:
+def test_one_row_is_shown_if_nothing_is_significant(run: Run, tmp_path: Path) -> None:
     """All users are spread evenly: at 1 − 10⁻⁹ a town is called the largest at most once in 10⁹ runs."""
     tally = Tally(SURVEY)
     for block in Local().reports(np.stack([np.arange(900) % V, np.full(900, 0.5)], axis=1), SURVEY):
         tally.add_block(block)
     tally.save(tmp_path / "x.tally")
-    done = run("estimate", tmp_path / "x.tally", "--level", 0.999999999)
+    done = run("estimate", tmp_path / "x.tally", "--confidence", 0.999999999)
     assert sum(line.split()[:1] == ["town"] for line in done.out.splitlines()) == 1
     text = " ".join((done.out + done.err).split())
-    assert "town: none of 300 is surely larger than all the others; the largest estimate is shown" in text
+    assert (
+        "town: no category differs significantly from all others; the largest of 300 estimates is shown"
+        in text
+    )
 
 
 def test_recalibration_says_what_it_did(run: Run, tmp_path: Path) -> None:
-    """Few answers, a selection and a vector: notes tell of each, and shares are shares.
+    """Small samples, a selection and a vector have notes, and shares are in [0, 1].
 
     Fails if fewer than 2 of 120 answer one question: 10⁻¹⁹.
     """
@@ -97,20 +103,22 @@ def test_recalibration_says_what_it_did(run: Run, tmp_path: Path) -> None:
     record = {"spoken": ["a"], "g": [0.1] * 4, "age": 0.5}
     client = Client(survey)
     Tally(survey).add(client.report(record) for _ in range(120)).save(tmp_path / "x.tally")
-    raw, done = (run("estimate", tmp_path / "x.tally", *more) for more in ((), ("--recalibrate", "clip")))
-    small_sample = [line for line in (raw.out + raw.err).splitlines() if "rows have few answers" in line]
+    raw, done = (
+        run("estimate", tmp_path / "x.tally", *more, "-v") for more in ((), ("--recalibrate", "clip"))
+    )
+    small_sample = [line for line in (raw.out + raw.err).splitlines() if line.startswith("a: small sample")]
     assert small_sample
     text = " ".join((done.out + done.err).split())
     assert small_sample[0].strip() in text
-    assert "Shares of selections are cut to [0, 1]" in text
+    assert "Shares of selections are clipped to [0, 1]" in text
     assert "Coordinates of vectors are re-calibrated together with the means" in text
     rows = run("estimate", tmp_path / "x.tally", "--recalibrate", "clip", "--json").json["rows"]
     for row in rows:
         if row["statistic"] in ("chosen", "number chosen"):
             most = 1 if row["statistic"] == "chosen" else 2
             assert 0 <= row["lower"] <= row["estimate"] <= row["upper"] <= most
-    left = run("estimate", tmp_path / "x.tally", "--recalibrate", "norm_sub")
-    assert "means are left as they are: norm_sub is for frequencies" in left.out + left.err
+    left = run("estimate", tmp_path / "x.tally", "--recalibrate", "norm_sub", "-v")
+    assert "means are unchanged: norm_sub is a method for frequencies" in left.out + left.err
 
 
 def test_a_survey_says_why(run: Run, tmp_path: Path) -> None:
@@ -124,14 +132,11 @@ def test_a_survey_says_why(run: Run, tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text(json.dumps(schema))
     made = run("survey", tmp_path / "schema.json", "--epsilon", 1, "-o", tmp_path / "survey.json")
     assert made.code == 0
-    shown = run("survey", tmp_path / "survey.json")
+    shown = run("survey", tmp_path / "survey.json", "--verbose")
     text = " ".join((shown.out + shown.err).split())
     assert "grr for 4 categories: least expected error" in text
     assert "subset for 100 categories: least expected error, with sets of 27" in text
-    assert (
-        "projective for 4,043 categories: one number of 2 bytes to send and count, not subset selection's 1,087"
-        in text
-    )
+    assert "projective for 4,043 categories: one number of 2 bytes instead of the 1,087 numbers" in text
     why = [channel["why"] for channel in run("survey", tmp_path / "survey.json", "--json").json["channels"]]
     assert sum(reason is None for reason in why) == 1
 

@@ -33,9 +33,9 @@ def test_rounds_by_hand(run: Any, weeks: list[Path]) -> None:
     rounds = [Tally.load(path).estimate().table()[0] for path in weeks]
     x = np.array([row["estimate"] for row in rounds])
     s = np.array([row["standard_error"] for row in rounds])
-    fresh = run("rounds", *weeks, "--answers", "fresh", "--json").json
+    fresh = run("rounds", *weeks, "--noise", "fresh", "--json").json
     held = run("rounds", *weeks, "--json").json
-    assert (fresh["answers"], held["answers"], held["users"]) == ("fresh", "permanent", [400, 400, 400])
+    assert (fresh["noise"], held["noise"], held["users"]) == ("fresh", "memoized", [400, 400, 400])
     row, other = fresh["rows"][0], held["rows"][0]
     assert row["rounds"] == other["rounds"] == x.tolist()
     z = 1.959963984540054
@@ -46,8 +46,8 @@ def test_rounds_by_hand(run: Any, weeks: list[Path]) -> None:
         assert other[name]["upper"] - other[name]["estimate"] == pytest.approx(z * float(np.abs(a) @ s))
 
 
-def test_rounds_for_people_and_as_a_picture(run: Any, weeks: list[Path], tmp_path: Path) -> None:
-    shown = run("rounds", *weeks, "--picture", tmp_path / "trend.svg")
+def test_rounds_as_a_table_and_a_figure(run: Any, weeks: list[Path], tmp_path: Path) -> None:
+    shown = run("rounds", *weeks, "--png", tmp_path / "trend.svg")
     assert shown.code == 0
     assert "3 rounds" in shown.out
     assert "age" in shown.out
@@ -58,53 +58,61 @@ def test_rounds_for_people_and_as_a_picture(run: Any, weeks: list[Path], tmp_pat
 def test_rounds_that_cannot_be_compared(plain: Any, weeks: list[Path], tmp_path: Path) -> None:
     other = Survey(Schema([Numeric("x", 0, 1)]), mechanism="duchi")
     Tally(other).save(tmp_path / "other.tally")
-    assert "another series" in plain("rounds", weeks[0], tmp_path / "other.tally")
+    assert "have different surveys" in plain("rounds", weeks[0], tmp_path / "other.tally")
     assert "at least two" in plain("rounds", weeks[0])
-    assert "--answers 'new' is not allowed" in plain("rounds", *weeks, "--answers", "new")
-    assert "--level" in plain("rounds", *weeks, "--level", 1)
-    assert "--picture" in plain("rounds", *weeks, "--picture", tmp_path / "a.gif")
+    assert "--noise 'new' is not allowed" in plain("rounds", *weeks, "--noise", "new")
+    assert "--confidence" in plain("rounds", *weeks, "--confidence", 1)
+    assert "--png" in plain("rounds", *weeks, "--png", tmp_path / "a.gif")
 
 
 def test_a_ledger_in_words(run: Any, plain: Any, tmp_path: Path) -> None:
     path = tmp_path / "ledger.json"
-    assert "is not there" in plain("ledger", "show", path)
+    assert "does not exist" in plain("ledger", "show", path)
     survey = Survey(Schema([Numeric("x", 0, 1)]), epsilon=2.0, mechanism="duchi")
     MemoizedClient(survey, Ledger(path)).report({"x": 1})
     shown = run("ledger", "show", path, "--every", "week")
     assert shown.code == 0
     assert survey.series[:12] in shown.out
-    assert "ε spent: 2 in total, 2 of a limit of 16 now (any 7 days)" in shown.out
-    assert "14 left; the file is whole and was written 1 time(s)" in shown.err
+    assert "Spent ε: 2 in total, 2 of the limit of 16 in the last 7 days" in shown.out
+    assert "ε = 14 left; the checksum is valid (1 writes)" in shown.err
     document = run("ledger", "show", path, "--json").json
     assert document["total"] == 2.0
-    assert document["series"][0]["permanent_rows"] == 1
+    assert document["series"][0]["memoized_responses"] == 1
     assert "--every 'sometimes' is not allowed" in plain("ledger", "show", path, "--every", "sometimes")
     assert "--limit -1.0 is not allowed" in plain("ledger", "show", path, "--limit", -1)
     path.write_text("{}")
     assert "not a ledger" in plain("ledger", "show", path)
 
 
-def test_a_plan_in_a_crowd_and_over_time(run: Any, plain: Any) -> None:
+def test_a_plan_in_the_shuffle_model_and_over_time(run: Any, plain: Any) -> None:
     plan = ("plan", "--users", 100_000, "--dims", 1, "--epsilon", 4, "--mechanism", "duchi")
-    shown = run(*plan, "--shuffled", "--delta", "1e-6", "--every", "day", "--for", "30d")
+    shown = run(*plan, "--shuffled", "1e-6", "--every", "day", "--duration", "30d")
     assert shown.code == 0
-    assert (
-        "100,000 reports together are (0.118, 1e-06)-private (closed form, from ε alone: 0.535)" in shown.out
-    )
-    assert "Conversely, a local ε up to" in shown.out
-    assert "30 rounds with fresh answers: up to ε = 120 in total" in shown.out
+    assert "100,000 shuffled reports are (0.0848, 1e-06)-differentially private" in shown.out
+    assert "allows a local ε of up to" in shown.out
+    assert "30 rounds with fresh noise: up to ε = 120 in total" in shown.out
     assert "Not hidden" in shown.out
     small_sample = ("plan", "--users", 2_000, "--dims", 1, "--epsilon", 1, "--mechanism", "duchi")
-    document = run(*small_sample, "--shuffled", "--every", "week", "--for", "1y", "--json").json
+    document = run(*small_sample, "--shuffled", "1e-6", "--every", "week", "--duration", "1y", "--json").json
     assert 0.05 < document["shuffled"]["epsilon"] < 0.15
     assert document["shuffled"]["local_epsilon_for_this_central_epsilon"] > 3
     assert document["repeated"]["rounds"] == 53
     assert "shuffled" not in run(*plan, "--json").json
-    assert "--delta goes with --shuffled" in plain(*plan, "--delta", 1e-6)
-    assert "--delta 2.0 is not allowed" in plain(*plan, "--shuffled", "--delta", 2)
-    assert "--every and --for go together" in plain(*plan, "--every", "week")
-    assert "--for 'x' is not allowed" in plain(*plan, "--every", "week", "--for", "x")
+    assert "--shuffled 2.0 is not allowed" in plain(*plan, "--shuffled", 2)
+    assert "--every and --duration need each other" in plain(*plan, "--every", "week")
+    assert "--duration 'x' is not allowed" in plain(*plan, "--every", "week", "--duration", "x")
     kinds = run(
-        "plan", "--users", 1_000, "--dims", 3, "--categories", 4, "--epsilon", 1, "--shuffled", "--json"
+        "plan",
+        "--users",
+        1_000,
+        "--dims",
+        3,
+        "--category-count",
+        4,
+        "--epsilon",
+        1,
+        "--shuffled",
+        1e-6,
+        "--json",
     ).json
     assert 0 < kinds["shuffled"]["epsilon"] < 1

@@ -18,7 +18,9 @@ def schema(tmp_path: Path) -> Path:
 
 
 def test_a_pair_from_a_schema_to_means(run: Run, schema: Path, tmp_path: Path) -> None:
-    made = run("survey", schema, "--epsilon", 4, "--pair", "a, c", "-o", tmp_path / "s.json", "--json")
+    made = run(
+        "survey", schema, "--epsilon", 4, "--pair-question", "a, c", "-o", tmp_path / "s.json", "--json"
+    )
     assert made.code == 0, made.err
     pair, alone = made.json["channels"]
     assert (pair["mechanism"], pair["dimensions"], alone["dimensions"]) == ("pair", 2, 1)
@@ -36,8 +38,8 @@ def test_a_pair_from_a_schema_to_means(run: Run, schema: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("pair", ["a", "a,b,c", "a,a"])
 def test_wrong_pairs(plain, schema: Path, pair: str) -> None:
-    assert "--pair" in plain("survey", schema, "--pair", pair)
+    assert "--pair-question" in plain("survey", schema, "--pair-question", pair)
 
 
 def test_a_number_is_in_one_pair_only(plain, schema: Path) -> None:
-    assert "--pair" in plain("survey", schema, "--pair", "a,b", "--pair", "b,c")
+    assert "--pair-question" in plain("survey", schema, "--pair-question", "a,b", "--pair-question", "b,c")

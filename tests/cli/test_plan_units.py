@@ -20,7 +20,7 @@ def question(tmp_path: Path) -> tuple[object, ...]:
     return ("plan", "--schema", path, "--users", 300_000, "--epsilon", 2, "--mechanism", "piecewise")
 
 
-def test_a_unit_that_the_schema_gives_is_read_and_shown(run: Any, question: tuple[object, ...]) -> None:
+def test_a_unit_of_the_schema_is_accepted_and_shown(run: Any, question: tuple[object, ...]) -> None:
     shown = run(*question, "--tolerance", "delay=5 min")
     assert shown.code == 0
     assert "delay ±5 min is kept" in shown.out
@@ -32,10 +32,10 @@ def test_another_unit_is_refused(run: Any, question: tuple[object, ...]) -> None
     assert refused.code != 0
     assert "a positive number in the dimension's own units ('min')" in " ".join(refused.err.split())
     refused = run(*question, "--tolerance", "distance=5 miles")
-    assert "own units, which have no name in the schema" in " ".join(refused.err.split())
+    assert "own units (the schema gives no unit)" in " ".join(refused.err.split())
 
 
-def test_a_plain_tolerance_is_told_in_own_units(run: Any, question: tuple[object, ...]) -> None:
+def test_a_plain_tolerance_is_converted_to_own_units(run: Any, question: tuple[object, ...]) -> None:
     document = run(*question, "--tolerance", "0.1", "--json").json
     assert document["tolerances"] == pytest.approx({"delay": 18.0, "distance": 150.0})
 
@@ -47,10 +47,10 @@ def test_a_tally_is_a_prior(run: Any, tmp_path: Path) -> None:
     tally.n_reports = 1000
     tally.save(tmp_path / "pilot.tally")
     asked = ("plan", "--users", 1000, "--epsilon", 1, "--prior", tmp_path / "pilot.tally")
-    shown = run(*asked)
+    shown = run(*asked, "-v")
     assert shown.code == 0
-    assert "would score" in shown.out
-    assert "like Zipf's" not in shown.out  # the baseline has the frequencies of the tally
+    assert "would have" in shown.err
+    assert "Zipf" not in shown.err  # the baseline has the frequencies of the tally
     assert run(*asked, "--json").json["prior"] == "given"
 
 
@@ -77,16 +77,16 @@ def test_every_kind_of_question_from_a_schema_to_a_survey(run: Any, tmp_path: Pa
         pilot,
     )
     page, survey = tmp_path / "plan.html", tmp_path / "survey.json"
-    shown = run(*asked, "--tolerance", "v=0.2", "--fakes", "0.01", "--html", page, "--output", survey)
+    shown = run(*asked, "--tolerance", "v=0.2", "--poisoned", "0.01", "--html", page, "--output", survey)
     assert shown.code == 0
     assert "coordinates of v ±0.2 is kept" in shown.out
     assert "Standard errors of selections, vectors and optional numbers" in shown.out
-    assert "coordinate of v" in page.read_text(encoding="utf-8")
+    assert "coordinates of v" in page.read_text(encoding="utf-8")
     assert Survey.load(survey).sampled == 1
     document = run(*asked, "--json").json
     names = [
-        "share of 3, at most 2",
-        "number of 3, at most 2",
+        "share choosing each of s",
+        "number chosen of s",
         "coordinate of v",
         "mean of pay",
         "share with pay",

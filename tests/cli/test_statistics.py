@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
     for command in (
         "survey schema.toml --epsilon 30 --sampled 3 --mechanism piecewise -o survey.json",
         "perturb survey.json people.csv -o reports.parquet",
-        "tally survey.json reports.parquet -o day.tally --pair age,income --pair age,region",
+        "tally survey.json reports.parquet -o day.tally --count-pair age,income --count-pair age,region",
         "survey schema.toml --epsilon 4 --mechanism duchi -o duchi.json",
     ):
         words = [str(where / word) if "." in word else word for word in command.split()]
@@ -41,16 +41,16 @@ def test_quantiles_histograms_and_variances(run, folder):
     assert rows["histogram", "age", "0 to 60"]["estimate"] == pytest.approx(0.75, abs=0.1)
     assert ("histogram", "income", "0 to 60") not in rows
     assert rows["sd", "age", None]["estimate"] == pytest.approx(11.5, abs=2)
-    short = run("estimate", folder / "day.tally", "--quantiles", "0.5", "--short").out
+    short = run("estimate", folder / "day.tally", "--quantiles", "0.5", "--approximate").out
     assert "quantile" in short
 
 
 def test_correlation_and_groups_from_pairs_and_from_reports(run, folder):
     """The correlation's standard deviation over runs is 0.033: a false alarm in about 10^18."""
     asked = ("--correlation", "age,income", "--by", "region", "--json")
-    from_pairs = run("estimate", folder / "day.tally", "--pairs", folder / "day.tally.pairs", *asked)
+    from_pairs = run("estimate", folder / "day.tally", "--pair-counts", folder / "day.tally.pairs", *asked)
     from_reports = run("estimate", folder / "reports.parquet", "--survey", folder / "survey.json", *asked)
-    assert "income was not counted together with region" in from_pairs.err
+    assert "has no joint counts of income and region" in from_pairs.err
     first, second = (
         {(r["statistic"], r["dimension"], r["category"]): r["estimate"] for r in outcome.json["rows"]}
         for outcome in (from_pairs, from_reports)
@@ -104,25 +104,25 @@ def test_a_plan_for_a_statistic_and_for_two_rounds(run, plain, folder):
     found = run(*asked, "--statistic", "quantile", "--quantiles", "0.5,0.9", "--json").json
     assert (found["statistic"], found["options"][0]["mechanism"]) == ("quantile", "piecewise")
     assert 0.002 < found["statistic_errors"][0] < 0.1
-    assert "a quantile will be off by" in run(*asked, "--statistic", "quantile").out
+    assert "the expected error of a quantile is" in run(*asked, "--statistic", "quantile").out
     assert "--statistic 'mode' is not allowed" in plain(*asked, "--statistic", "mode")
     assert "--quantiles 'x' is not allowed" in plain(*asked, "--statistic", "quantile", "--quantiles", "x")
     (folder / "few.csv").write_text("age\n" + "\n".join(str(58 + i % 5) for i in range(200)) + "\n")
     (folder / "age.toml").write_text('[[dimensions]]\nname = "age"\nlow = 0\nhigh = 120\n')
     two = ("plan", "--users", "40000", "--schema", folder / "age.toml", "--epsilon", "1", "--rounds", "2")
-    told = run(*two, "--prior", folder / "few.csv", "--json").json["rounds"]
-    assert told[0]["gain"] > 3
-    assert told[0]["standard_error_of_two"] < told[0]["standard_error"]
-    assert "gain nothing" in run(*two).err
-    assert "MSE less by" in run(*two).out
+    message = run(*two, "--prior", folder / "few.csv", "--json").json["rounds"]
+    assert message[0]["gain"] > 3
+    assert message[0]["standard_error_of_two"] < message[0]["standard_error"]
+    assert "gains nothing" in run(*two).err
+    assert "MSE reduced" in run(*two).out
     assert "--rounds 5 is not allowed: 1 or 2" in plain(*asked, "--rounds", "5")
-    assert "there are none" in plain(*asked[:-4], "--categories", "3", "--rounds", "2")
+    assert "needs numeric dimensions" in plain(*asked[:-4], "--category-count", "3", "--rounds", "2")
 
 
 def test_pictures_and_csv(run, folder):
     page, picture, table = (folder / name for name in ("out.html", "out.png", "out.csv"))
     files = ("--html", page, "--png", picture, "--csv", table)
-    outcome = run("estimate", folder / "day.tally", "--quantiles", "0.5", "--short", *files)
+    outcome = run("estimate", folder / "day.tally", "--quantiles", "0.5", "--approximate", *files)
     assert outcome.code == 0
     assert "<svg" in page.read_text()
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -133,12 +133,12 @@ def test_pictures_and_csv(run, folder):
 def test_a_second_round(run, folder):
     outcome = run("refine", folder / "day.tally", "-o", folder / "round2.json", "--json")
     narrow = {row["dimension"]: row for row in outcome.json["rows"]}
-    assert 0 <= narrow["age"]["next low"] < 49.5 < narrow["age"]["next high"] <= 120
-    assert narrow["region"]["width"] is None
-    assert run("refine", folder / "day.tally", "-o", folder / "round2.json", "--even").code == 0
+    assert 0 <= narrow["age"]["next_low"] < 49.5 < narrow["age"]["next_high"] <= 120
+    assert narrow["region"]["range_kept"] is None
+    assert run("refine", folder / "day.tally", "-o", folder / "round2.json", "--equal-weights").code == 0
     run("perturb", folder / "round2.json", folder / "people.csv", "-o", folder / "reports2.parquet")
     run("tally", folder / "round2.json", folder / "reports2.parquet", "-o", folder / "second.tally")
-    both = run("estimate", folder / "day.tally", "--round", folder / "second.tally", "--json").json
+    both = run("estimate", folder / "day.tally", "--later-round", folder / "second.tally", "--json").json
     age = next(row for row in both["rows"] if row["dimension"] == "age")
     assert age["estimate"] == pytest.approx(49.5, abs=2)
     assert age["answers"] == 6000
@@ -151,34 +151,38 @@ def test_a_second_round(run, folder):
         (["--quantiles", "1.5"], "--quantiles [1.5] is not allowed"),
         (["--histogram", "age=5,1"], "--histogram [5.0, 1.0] is not allowed"),
         (["--correlation", "age"], "two names separated by a comma"),
-        (["--correlation", "age,income"], "give --pairs"),
-        (["--by", "age"], "not a category"),
-        (["--round", "x.tally", "--variance"], "--round combines means"),
+        (["--correlation", "age,income"], "give --pair-counts"),
+        (["--by", "age"], "not a categorical dimension"),
+        (["--later-round", "x.tally", "--variance"], "--later-round combines means"),
     ],
 )
 def test_bad_options_are_named(plain, folder, options, words):
     assert words in plain("estimate", folder / "day.tally", *options)
 
 
-def test_what_a_channel_cannot_tell(run, plain, folder):
+def test_statistics_that_a_channel_does_not_support(run, plain, folder):
     run("perturb", folder / "duchi.json", folder / "people.csv", "-o", folder / "duchi.parquet")
     run("tally", folder / "duchi.json", folder / "duchi.parquet", "-o", folder / "duchi.tally")
-    assert (
-        "no number of this survey shows" in run("estimate", folder / "duchi.tally", "--quantiles", "0.5").err
-    )
+    assert "does not allow quantiles" in run("estimate", folder / "duchi.tally", "--quantiles", "0.5").err
     assert "square_wave" in plain("estimate", folder / "duchi.tally", "--histogram", "age=0,60")
     assert "no range can be narrowed" in plain("refine", folder / "duchi.tally", "-o", folder / "none.json")
-    assert "each user answers one question" in plain(
+    assert "each person answers one question" in plain(
         "tally",
         folder / "duchi.json",
         folder / "duchi.parquet",
         "-o",
         folder / "x.tally",
-        "--pair",
+        "--count-pair",
         "age,income",
     )
     assert "two names" in plain(
-        "tally", folder / "duchi.json", folder / "duchi.parquet", "-o", folder / "x.tally", "--pair", "age"
+        "tally",
+        folder / "duchi.json",
+        folder / "duchi.parquet",
+        "-o",
+        folder / "x.tally",
+        "--count-pair",
+        "age",
     )
 
 
@@ -188,8 +192,8 @@ def test_a_survey_for_distributions(run, plain, folder):
     assert "--purpose 'fun' is not allowed" in plain("survey", folder / "schema.toml", "--purpose", "fun")
 
 
-def test_everything_that_may_take_long_is_watched(run, folder, monkeypatch, tmp_path):
-    """On a terminal each of these is named after two seconds; intervals are told one dimension after the other."""
+def test_long_steps_of_estimate_show_progress(run, folder, monkeypatch, tmp_path):
+    """On a terminal each of these is named after two seconds; intervals report their progress by dimension."""
     from hdr4me.cli.output import Watch
 
     seen: list[str] = []
@@ -200,7 +204,7 @@ def test_everything_that_may_take_long_is_watched(run, folder, monkeypatch, tmp_
             seen.append(label)
             return super().__call__(label)
 
-        def told(self, done, of):
+        def update(self, done, of):
             if seen[-1].startswith("intervals"):
                 now.append((done, of))
 
@@ -215,7 +219,7 @@ def test_everything_that_may_take_long_is_watched(run, folder, monkeypatch, tmp_
         "intervals: distribution",
         "intervals: variance",
         "intervals: sd",
-        "choosing what is shown",
+        "selecting rows",
         "drawing",
     }
     assert now == [(0, 2), (1, 2)] * 2

@@ -1,4 +1,4 @@
-"""The client: system randomness, the same number of draws whatever the record, the survey's own law."""
+"""The client: system randomness, the same draws for every record, and the distribution of the survey's channels."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +18,19 @@ import pytest
 from scipy.stats import chi2
 
 import hdr4me
-from hdr4me.channels import Table
+from hdr4me.channels import KSubset, Table, UnaryEncoding
+from hdr4me.channels.codebook import Codebook
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.client import Client
 from hdr4me.errors import InvalidInput
 from hdr4me.io.report import fault
-from hdr4me.survey import Numeric, Question, Schema, Survey
+from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey, Vector
 
 RECORDS: list[dict[str, Any]] = [
-    {"age": 31, "debt": -10, "color": "red", "pet": "dog"},
+    {"age": 31, "debt": -10, "colour": "red", "pet": "dog"},
     {},
-    {"age": math.nan, "debt": None, "color": 7, "pet": "lion"},
-    {"age": 10**400, "debt": "x", "color": [], "pet": {}, "more": object()},
+    {"age": math.nan, "debt": None, "colour": 7, "pet": "lion"},
+    {"age": 10**400, "debt": "x", "colour": [], "pet": {}, "more": object()},
 ]
 
 
@@ -87,14 +91,14 @@ def test_every_record_gives_a_valid_report(mixed: Survey, all_sent: Survey, reco
 
 
 def test_a_record_is_a_mapping(mixed: Survey) -> None:
-    with pytest.raises(InvalidInput, match="not be a list"):
+    with pytest.raises(InvalidInput, match="not a list"):
         Client(mixed).report([1, 2])  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="survey = 'survey' is not allowed: a Survey"):
         Client("survey")  # type: ignore[arg-type]
 
 
 class Counting:
-    """Stands in for the system's randomness: fixed fractions, words and bounded numbers, and every call noted."""
+    """Replaces the system's randomness with fixed numbers and records every call."""
 
     def __init__(self, word: int, fraction: int = 0) -> None:
         self.word, self.fraction = word, fraction
@@ -128,7 +132,7 @@ def test_the_draws_do_not_depend_on_the_record(all_sent: Survey, word: int, frac
 
 
 def test_extreme_words_give_the_first_and_last_cell(all_sent: Survey) -> None:
-    """Of a set of one the first word is heavy, so grey, the default; the last one is light and the last of the rest."""
+    """Word 0 gives the subset with the true category (grey, the default); the last word gives one without it."""
     for word, codes in ((0, (0, 0, 3, 0, 0, 0)), (LAST, (2, 1, LAST % 3, 1, 1, 1))):
         client = Client(all_sent)
         client._draws = Counting(word)  # type: ignore[assignment]
@@ -136,8 +140,8 @@ def test_extreme_words_give_the_first_and_last_cell(all_sent: Survey) -> None:
         assert tuple(code for answer in answers for code in answer[1:]) == codes
 
 
-def test_rounding_takes_the_upper_row_exactly_frac_of_the_time(all_sent: Survey) -> None:
-    """At 3/8 between rows the upper one is taken by 24576 of the 65536 fractions: compare on both sides."""
+def test_rounding_picks_the_upper_row_with_the_exact_probability(all_sent: Survey) -> None:
+    """At 3/8 between two rows, 24576 of the 65536 fractions pick the upper row."""
     table = all_sent.channels[0]
     assert isinstance(table, Table)
     age = 120 * (1 + 0.375) / 4
@@ -149,7 +153,7 @@ def test_rounding_takes_the_upper_row_exactly_frac_of_the_time(all_sent: Survey)
         assert client.report({"age": age}).answers[0] == (0, code)
 
 
-def expected_law(survey: Survey, j: int, row: float) -> np.ndarray:
+def expected_distribution(survey: Survey, j: int, row: float) -> np.ndarray:
     weights = np.array(survey.questions[j].channel.rows) / 2**32
     low = int(row)
     high = min(low + 1, len(weights) - 1)
@@ -161,13 +165,13 @@ def test_codes_follow_the_table(all_sent: Survey) -> None:
 
     The randomness is the system's and cannot be seeded: once in about 17 million runs this fails by chance.
     """
-    record = {"age": 120 * 0.6, "debt": -250, "color": "green", "pet": "dog"}
+    record = {"age": 120 * 0.6, "debt": -250, "colour": "green", "pet": "dog"}
     rows = [2.4, 0.75, 1.0, 0.0, 0.0, 1.0]  # position on each table's rows; entries none, cat, dog
     client = Client(all_sent)
     reports = [client.report(record).answers for _ in range(4000)]
     flat = np.array([[code for answer in answers for code in answer[1:]] for answers in reports])
     for column, (j, row) in enumerate(zip([0, 1, 2, 3, 3, 3], rows, strict=True)):
-        law = expected_law(all_sent, j, row)
+        law = expected_distribution(all_sent, j, row)
         seen = np.bincount(flat[:, column], minlength=len(law))
         statistic = float(((seen - 4000 * law) ** 2 / (4000 * law)).sum())
         assert statistic < chi2.isf(1e-8, len(law) - 1), (column, seen, law)
@@ -179,6 +183,33 @@ def test_dimensions_are_sampled_uniformly(mixed: Survey) -> None:
     pairs = Counter(tuple(answer[0] for answer in client.report({}).answers) for _ in range(3000))
     assert len(pairs) == 6
     assert sum((n - 500) ** 2 / 500 for n in pairs.values()) < chi2.isf(1e-8, 5)
+
+
+def test_a_survey_that_would_block_a_device_is_refused() -> None:
+    """Short documents of one vector or of many large categories; the designs of this package are within the limit."""
+    slow = Codebook(4096, 65536, 2048)  # 48 seconds of Python for one report
+    for length, family in ((4096, slow), (64, replace(slow, length=64, codewords=4096))):
+        schema = Schema([Vector("v", length)])
+        question = Question((0,), KSubset("codebook", 1.0, family, heaviest(1.0, family)))
+        make = partial(Survey.from_questions, schema, epsilon=1.0, sampled=1, questions=[question])
+        if family is slow:
+            with pytest.raises(
+                InvalidInput, match=r"needs 268,500,992 operations on a device, and at most 33,554,432"
+            ):
+                make()
+        else:
+            assert make().questions[0].channel.device_cost == 4096 * 65
+    wide = UnaryEncoding("bits", 1.1, 65536, (-1.0, 3.0), ((3 << 30, 1 << 30), (1 << 31, 1 << 31)))
+    towns = Categorical("t", [f"t{k}" for k in range(65536)])
+    many = Schema([Categorical(f"t{j}", towns.labels) for j in range(65)])
+    questions = [Question((j,), wide) for j in range(65)]
+    for m, allowed in ((64, True), (65, False)):
+        make = partial(Survey.from_questions, many, epsilon=80.0, sampled=m, questions=questions)
+        if allowed:
+            make()
+        else:
+            with pytest.raises(InvalidInput, match="lower sampled"):
+                make()
 
 
 def test_many_dimensions_need_two_bytes(mixed: Survey) -> None:

@@ -1,4 +1,4 @@
-"""The ledger: exact, atomic, locked, and it refuses when in doubt."""
+"""The ledger: exact arithmetic, atomic writes, a lock, and an error for every damaged file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def small(mixed: Survey) -> Survey:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Sets the day: clock(3) is the third day after some first one."""
+    """Sets the clock: clock(3) is day 20,003 since 1970."""
 
     def to(day: float) -> None:
         monkeypatch.setattr("hdr4me.client.ledger.time.time", lambda: (20_000 + day) * DAY + 5)
@@ -69,7 +69,7 @@ def test_one_report_for_each_series(mixed: Survey, other: Survey, small: Survey,
     assert Ledger(path).total == 12 + Fraction(1.1)
 
 
-def test_more_reports_if_asked_for(mixed: Survey, path: Path) -> None:
+def test_more_reports_per_survey(mixed: Survey, path: Path) -> None:
     client = Client(mixed, Ledger(path, reports_per_survey=3, limit=None))
     for _ in range(3):
         client.report({})
@@ -77,7 +77,7 @@ def test_more_reports_if_asked_for(mixed: Survey, path: Path) -> None:
         client.report({})
 
 
-def test_there_is_a_limit_by_default(path: Path) -> None:
+def test_the_default_limit(path: Path) -> None:
     ledger = Ledger(path)
     surveys = [Survey(Schema([Numeric(f"x{i}", 0, 1)]), epsilon=4.0, mechanism="duchi") for i in range(5)]
     for survey in surveys[:4]:
@@ -89,7 +89,7 @@ def test_there_is_a_limit_by_default(path: Path) -> None:
 
 
 def test_the_limit_is_exact(small: Survey, path: Path) -> None:
-    """Ten times 1.1 is a little more than 11 as exact fractions: the tenth is refused at a limit of 11."""
+    """The double 1.1 is slightly more than 11/10, so a limit of 11 refuses the tenth charge."""
     ledger = Ledger(path, limit=11.0, reports_per_survey=100)
     for _ in range(9):
         ledger.spend(small)
@@ -99,10 +99,10 @@ def test_the_limit_is_exact(small: Survey, path: Path) -> None:
     assert ledger.left(small) == 11 - 9 * Fraction(1.1)
 
 
-def test_a_claim_never_takes_more_than_is_left(small: Survey, path: Path) -> None:
+def test_a_claim_never_exceeds_the_budget(small: Survey, path: Path) -> None:
     ledger = Ledger(path, reports_per_survey=2)
     ledger.claim(small, lambda secret, known, affordable: (None, ["ab" * 16]))
-    with pytest.raises(BudgetExceeded, match=r"2 new rows were chosen where .* allows 1"):
+    with pytest.raises(BudgetExceeded, match=r"2 new rows were claimed, but .* allows 1"):
         ledger.claim(small, lambda secret, known, affordable: (None, ["cd" * 16, "ef" * 16]))
     assert ledger.total == Fraction(1.1)
     assert ledger.claim(small, lambda secret, known, affordable: (list(known), [])) == ["ab" * 16]
@@ -126,8 +126,8 @@ def test_a_budget_renews_after_its_period(small: Survey, path: Path, clock: Any)
         Ledger(path, reports_per_survey=2).spend(small)  # without a period all of it counts
 
 
-def test_any_so_many_days_hold_the_limit(small: Survey, path: Path, clock: Any) -> None:
-    """A window that slides: there is no border at which two budgets meet."""
+def test_the_limit_holds_in_every_window(small: Survey, path: Path, clock: Any) -> None:
+    """The window slides, so no two budgets meet at a border."""
     ledger, spent = Ledger(path, every=7, reports_per_survey=3), []
     for day in range(40):
         clock(day)
@@ -171,7 +171,7 @@ def test_lengths_of_time() -> None:
 # -- the file -----------------------------------------------------------------------------------------------------
 
 
-def test_the_file_is_plain_and_nobody_elses(small: Survey, path: Path, clock: Any) -> None:
+def test_the_file_is_json_and_private(small: Survey, path: Path, clock: Any) -> None:
     Ledger(path).spend(small)
     document = json.loads(path.read_text())
     assert (document["version"], document["counter"]) == (2, 1)
@@ -191,7 +191,7 @@ def flips(whole: bytes) -> Iterator[bytes]:
         yield bytes(flipped)
 
 
-def test_every_flipped_bit_refuses(small: Survey, path: Path) -> None:
+def test_every_flipped_bit_is_refused(small: Survey, path: Path) -> None:
     """Every single-bit flip is refused by the parser."""
     ledger, counter = Ledger(path), ledger_file.beside(path, "counter")
     ledger.spend(small)
@@ -212,7 +212,7 @@ def test_every_flipped_bit_refuses(small: Survey, path: Path) -> None:
     assert ledger.total == Fraction(1.1)
 
 
-def test_every_truncation_refuses(small: Survey, path: Path) -> None:
+def test_every_truncation_is_refused(small: Survey, path: Path) -> None:
     ledger = Ledger(path)
     ledger.spend(small)
     whole = path.read_bytes()
@@ -242,7 +242,7 @@ def signed(body: dict[str, Any]) -> str:
     return json.dumps({**body, "checksum": checksum}, indent=1) + "\n"
 
 
-def test_the_text_that_the_refusals_start_from_is_a_ledger() -> None:
+def test_the_unmodified_text_is_a_ledger() -> None:
     assert ledger_file._parse(signed(BODY).encode()).total() == 1
 
 
@@ -277,7 +277,7 @@ def test_the_text_that_the_refusals_start_from_is_a_ledger() -> None:
         "\ufeff" + signed(BODY),
     ],
 )
-def test_a_ledger_that_cannot_be_read_refuses(mixed: Survey, path: Path, text: str) -> None:
+def test_a_malformed_ledger_is_refused(mixed: Survey, path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FormatError, match="not a ledger"):
         Client(mixed, Ledger(path)).report({})
@@ -286,13 +286,13 @@ def test_a_ledger_that_cannot_be_read_refuses(mixed: Survey, path: Path, text: s
 
 @pytest.mark.parametrize("amount", ["1e30000000", "1" * 100_000, "1/" + "7" * 100_000])
 def test_a_huge_number_is_refused_before_any_arithmetic(path: Path, amount: str) -> None:
-    """It took 168 seconds of computing; the form of the text is checked first."""
+    """Converting it took 168 seconds; now its syntax is checked first."""
     path.write_text(signed({**BODY, "spent": {KEY: {"20000": amount}}}))
-    with pytest.raises(FormatError, match=r"amount \(a fraction of at most 400 digits\) is not of its form"):
+    with pytest.raises(FormatError, match=r"amount \(a fraction of at most 400 digits\) is malformed"):
         Ledger(path).book()
 
 
-def test_a_file_that_is_too_large_or_no_file_is_refused(small: Survey, path: Path, monkeypatch: Any) -> None:
+def test_a_large_or_irregular_file_is_refused(small: Survey, path: Path, monkeypatch: Any) -> None:
     path.write_bytes(b" " * (ledger_file.MAX_BYTES + 1))
     with pytest.raises(FormatError, match="more than"):
         Ledger(path).spend(small)
@@ -310,34 +310,34 @@ def test_a_file_that_is_too_large_or_no_file_is_refused(small: Survey, path: Pat
 # -- old copies ---------------------------------------------------------------------------------------------------
 
 
-def test_an_older_copy_is_noticed(small: Survey, path: Path) -> None:
+def test_an_older_copy_is_detected(small: Survey, path: Path) -> None:
     ledger = Ledger(path, reports_per_survey=5)
     ledger.spend(small)
     shutil.copy(path, path.with_name("backup.json"))
     ledger.spend(small)
     shutil.copy(path.with_name("backup.json"), path)
-    with pytest.raises(FormatError, match=r"older copy .written 1 time.*counter says 2"):
+    with pytest.raises(FormatError, match=r"older copy .written 1 time.*, 2 according to its counter"):
         ledger.spend(small)
     with pytest.raises(FormatError, match="older copy"):
         _ = ledger.total
 
 
-def test_a_ledger_that_is_gone_is_not_started_anew(small: Survey, path: Path) -> None:
+def test_a_missing_ledger_is_not_replaced_by_an_empty_one(small: Survey, path: Path) -> None:
     ledger = Ledger(path)
     ledger.spend(small)
     path.unlink()
-    with pytest.raises(FormatError, match="is gone but its counter"):
+    with pytest.raises(FormatError, match="is missing, but according to its counter"):
         ledger.spend(small)
     ledger_file.beside(path, "counter").unlink()
-    ledger.spend(small)  # all of it was removed: the user's own decision
+    ledger.spend(small)  # the user removed all files
 
 
-def test_a_counter_that_is_gone_or_anothers_is_noticed(small: Survey, path: Path) -> None:
+def test_a_missing_or_foreign_counter_is_detected(small: Survey, path: Path) -> None:
     ledger, counter = Ledger(path, reports_per_survey=5), ledger_file.beside(path, "counter")
     ledger.spend(small)
     kept = counter.read_bytes()
     counter.unlink()
-    with pytest.raises(FormatError, match="lost its counter"):
+    with pytest.raises(FormatError, match=r"the counter .* is missing"):
         ledger.spend(small)
     counter.write_text(f"hdr4me-ledger-counter {'0' * 32} 1\n")
     with pytest.raises(FormatError, match="two ledgers"):
@@ -350,10 +350,10 @@ def test_a_counter_that_is_gone_or_anothers_is_noticed(small: Survey, path: Path
 
 
 @pytest.mark.parametrize("fails_at", [0, 1, 2])
-def test_a_write_that_fails_releases_nothing_and_loses_nothing(
+def test_a_failed_write_releases_no_report_and_damages_nothing(
     small: Survey, path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
-    """The disk is full at the first counter, at the ledger, at the second counter: no report; then all goes on."""
+    """The disk is full at the first, second or third write: no report is released, and the ledger works later."""
     real, calls = ledger_file.write_text, []  # type: ignore[attr-defined]
 
     def full(*arguments: Any, **options: Any) -> None:
@@ -388,14 +388,14 @@ else:
 """
 
 
-@pytest.mark.parametrize("room", [0, 30, 100])
-def test_a_disk_that_is_really_full(small: Survey, path: Path, room: int) -> None:
-    """The system itself refuses to write: no report, nothing left over, and the ledger is as before."""
+@pytest.mark.parametrize("size", [0, 30, 100])
+def test_a_file_size_limit_of_the_system(small: Survey, path: Path, size: int) -> None:
+    """The system refuses to write: no report, no leftover file, and the ledger is unchanged."""
     survey = path.with_name("survey.json")
     small.save(survey)
     Ledger(path).spend(small)
     before = path.read_bytes()
-    command = [sys.executable, "-c", FULL, str(path), str(survey), str(room)]
+    command = [sys.executable, "-c", FULL, str(path), str(survey), str(size)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "refused 27\n"
     assert path.read_bytes() == before
@@ -432,8 +432,8 @@ def test_two_processes_never_spend_more_than_allowed(small: Survey, path: Path) 
     assert Ledger(path).spent(small) == 31 * Fraction(1.1)
 
 
-def test_killed_at_any_moment_it_never_releases_more_than_was_written(small: Survey, path: Path) -> None:
-    """kill −9 five times in the middle of spending: every released report is in the ledger, which stays whole."""
+def test_a_killed_process_never_releases_more_than_was_charged(small: Survey, path: Path) -> None:
+    """SIGKILL five times while spending: the ledger stays valid and contains a charge for every released report."""
     document = path.with_name("survey.json")
     small.save(document)
     command = [sys.executable, "-c", SPEND, str(path), str(document), "1000000"]
@@ -447,13 +447,13 @@ def test_killed_at_any_moment_it_never_releases_more_than_was_written(small: Sur
         os.kill(worker.pid, signal.SIGKILL)
         released += worker.communicate()[0].count("released\n")
         spent = Ledger(path).spent(small) / Fraction(1.1)
-        assert released <= spent <= released + 5  # at most the one in hand at each kill was lost
+        assert released <= spent <= released + 5  # each kill loses at most one charge
     Ledger(path, reports_per_survey=10**6, limit=None).spend(small)
     assert not list(path.parent.glob(".*.part"))
 
 
-def test_who_only_reads_needs_no_lock(small: Survey, path: Path, tmp_path: Path) -> None:
-    """Thirty new ledgers, read by a thread while they are made and grow: never a false alarm."""
+def test_a_reader_needs_no_lock(small: Survey, path: Path, tmp_path: Path) -> None:
+    """A thread reads thirty ledgers while they are created and written, and never gets an error."""
     found: list[Fraction] = []
     wrong: list[Exception] = []
     current, stop = [path], threading.Event()
@@ -481,7 +481,7 @@ def test_who_only_reads_needs_no_lock(small: Survey, path: Path, tmp_path: Path)
 
 
 def test_a_link_to_the_ledger_is_the_ledger(mixed: Survey, path: Path) -> None:
-    """One file, one lock, whatever it is called."""
+    """A link and its target share one lock."""
     link = path.with_name("link.json")
     link.symlink_to(path)
     first, second = Ledger(path), Ledger(link)
@@ -501,7 +501,7 @@ def test_a_limit_is_positive(path: Path, limit: Any) -> None:
 
 
 @pytest.mark.parametrize("reports", [0, 1.5, True])
-def test_reports_are_counted_whole(path: Path, reports: Any) -> None:
+def test_reports_per_survey_is_a_positive_integer(path: Path, reports: Any) -> None:
     with pytest.raises(InvalidInput, match="reports_per_survey = "):
         Ledger(path, reports_per_survey=reports)
 
@@ -512,6 +512,6 @@ def test_a_time_out_is_a_number_of_seconds(path: Path, timeout: Any) -> None:
         Ledger(path, timeout=timeout)
 
 
-def test_a_folder_that_is_not_there_is_named(mixed: Survey, path: Path) -> None:
+def test_a_missing_folder_is_named(mixed: Survey, path: Path) -> None:
     with pytest.raises(InvalidInput, match="its folder does not exist"):
         Ledger(path.parent / "gone" / "ledger.json").spend(mixed)

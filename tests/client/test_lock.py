@@ -1,4 +1,4 @@
-"""The lock: one holder at a time, a time-out with a clear error, nobody else's file; POSIX and Windows."""
+"""The lock: one holder at a time, an error after a timeout, and no foreign files; POSIX and Windows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ with locked(Path(sys.argv[1]), 300.0):
 """
 
 
-def test_another_process_is_waited_for_and_then_named(tmp_path: Path, mixed: Survey) -> None:
+def test_waiting_for_another_process_ends_with_an_error(tmp_path: Path, mixed: Survey) -> None:
     ledger = Ledger(tmp_path / "ledger.json", timeout=0.2)
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path / "ledger.json.lock")], stdout=subprocess.PIPE, text=True
@@ -39,7 +39,7 @@ def test_another_process_is_waited_for_and_then_named(tmp_path: Path, mixed: Sur
         holder.stdout.readline()
         start = time.monotonic()
         with pytest.raises(
-            LedgerBusy, match=r"ledger.json.lock was held .* 0.2 seconds, so nothing is spent"
+            LedgerBusy, match=r"another process held .*ledger.json.lock for 0.2 seconds, so nothing is spent"
         ):
             ledger.spend(mixed)
         assert time.monotonic() - start >= 0.2
@@ -69,7 +69,7 @@ def test_threads_take_turns(tmp_path: Path) -> None:
     assert most == [1]
 
 
-def test_the_lock_is_the_users_alone(tmp_path: Path) -> None:
+def test_the_lock_file_is_private(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     path.touch(mode=0o666)
     path.chmod(0o666)
@@ -77,7 +77,7 @@ def test_the_lock_is_the_users_alone(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_an_irregular_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "folder.lock").mkdir()
     (tmp_path / "link.lock").symlink_to(tmp_path / "elsewhere")
     os.mkfifo(tmp_path / "pipe.lock")
@@ -87,13 +87,13 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_anothers_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
     with pytest.raises(InvalidInput, match="another user"), locked(tmp_path / "a.lock", 0.0):
         pass
 
 
-def test_a_lock_file_deleted_meanwhile_excludes_nobody_so_it_is_taken_again(
+def test_a_deleted_lock_file_is_created_and_locked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, lock = tmp_path / "a.lock", module._lock
@@ -112,7 +112,7 @@ def test_a_lock_file_deleted_meanwhile_excludes_nobody_so_it_is_taken_again(
             pass
 
 
-def test_an_error_that_is_no_waiting_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: int, *, held: bool) -> None:
         raise OSError(5, "Input/output error")
 
@@ -122,7 +122,7 @@ def test_an_error_that_is_no_waiting_is_raised(tmp_path: Path, monkeypatch: pyte
 
 
 def test_on_windows_the_first_byte_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`msvcrt` refuses with EACCES or EDEADLK while another process holds the byte."""
+    """`msvcrt` raises EACCES or EDEADLK while another process holds the byte."""
     calls: list[tuple[int, int]] = []
     refusals = iter([13, 36 if sys.platform == "win32" else 35])
 
@@ -132,8 +132,8 @@ def test_on_windows_the_first_byte_is_locked(tmp_path: Path, monkeypatch: pytest
         if mode == 2 and (refusal := next(refusals, None)) is not None:
             raise OSError(refusal, "locked")
 
-    fake: Any = SimpleNamespace(LK_NBLCK=2, LK_UNLCK=0, locking=locking)
-    monkeypatch.setitem(sys.modules, "msvcrt", fake)
+    stub: Any = SimpleNamespace(LK_NBLCK=2, LK_UNLCK=0, locking=locking)
+    monkeypatch.setitem(sys.modules, "msvcrt", stub)
     monkeypatch.setattr(module.sys, "platform", "win32")  # type: ignore[attr-defined]
     with locked(tmp_path / "a.lock", 300.0):
         calls.append((-1, 0))

@@ -484,7 +484,7 @@ def test_no_answer_below_min_reports_then_the_librarys_own() -> None:
         assert csv.startswith("dimension,category,estimate")
         assert csv.splitlines()[0].endswith(",survey,epsilon,level,version,date")
         assert all(f",{SURVEY.fingerprint},{SURVEY.epsilon},0.95," in line for line in csv.splitlines()[1:])
-        assert (answer["survey"], answer["epsilon"], answer["level"]) == (
+        assert (answer["survey"], answer["epsilon"], answer["confidence"]) == (
             SURVEY.fingerprint,
             SURVEY.epsilon,
             0.9,

@@ -223,7 +223,7 @@ def test_serve_send_and_the_same_bits(
                     url,
                     "--spool",
                     str(tmp_path / "spool"),
-                    "--form",
+                    "--format",
                     "ndjson",
                     "--json",
                 ]
@@ -306,7 +306,7 @@ def test_sigterm_finishes_what_has_begun(tmp_path: Path) -> None:
         (["{folder}/survey.json", "--database", "{folder}/c.db", "--workers", "2"], "--workers 2"),
         (["{folder}/survey.json", "--database", "{folder}/c.db", "--workers", "0"], "--workers 0"),
         (["{folder}/survey.json", "--port", "70000"], "--port 70000"),
-        (["{folder}/survey.json", "--origin", "example.org"], "--origin"),
+        (["{folder}/survey.json", "--allow-origin", "example.org"], "--allow-origin"),
         (["{folder}/survey.json", "--min-reports", "0"], "--min-reports 0"),
         (["{folder}/survey.json", "--retain", "-1"], "--retain -1"),
         (["{folder}/survey.json", "--tolerance", "2"], "--tolerance 2.0"),

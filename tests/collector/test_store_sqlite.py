@@ -390,7 +390,7 @@ def test_memory_is_read_anew_if_it_could_not_follow_the_file(
         patch.setattr(IdSet, "add", no_memory)
         with pytest.raises(MemoryError):
             write(one, batch_of(10))
-    # The batch is in the file, though no acknowledgement was sent: the same batch again is a duplicate.
+    # The batch is in the file, though no acknowledgment was sent: the same batch again is a duplicate.
     assert write(one, batch_of(10)).n_stored == 0
     assert one.tally(1).n_reports == 10
 

@@ -43,7 +43,7 @@ def survey() -> Survey:
 
 
 def records(n: int) -> pa.Table:
-    """Constant columns, so that the law of every count is known; x1 is missing and takes its default, 1/2."""
+    """Constant columns, so that the law of every count is known; x1 is missing and has its default, 1/2."""
     return pa.table({"x0": [0.9] * n, "x1": pa.nulls(n, pa.float64()), "x2": [-5.0] * n, "c": ["b"] * n})
 
 

@@ -39,8 +39,8 @@ VALUES += [("optimal", {"objective": "max"}, e) for e in (1e-8, 0.05, 0.5, 1.0, 
 VALUES += [("optimal", {"objective": "mean"}, e) for e in (0.05, 1.0, 4.0)]
 
 CATEGORIES = [(v, e) for v in (2, 5, 256) for e in (1e-3, 1.0, 5.0, 5000.0)]
-ENTRIES = [("oue", e) for e in (1e-8, 0.1, 1.0, 8.0, 5000.0)]
-ENTRIES += [(base, e) for base in ("optimal", "piecewise", "duchi", "laplace") for e in (0.01, 1.0, 4.0)]
+UNARY = [("oue", e) for e in (1e-8, 0.1, 1.0, 8.0, 5000.0)]
+UNARY += [(base, e) for base in ("optimal", "piecewise", "duchi", "laplace") for e in (0.01, 1.0, 4.0)]
 
 _made: dict[str, Table] = {}
 
@@ -71,8 +71,8 @@ def category_table(request: pytest.FixtureRequest) -> Any:
     return grr(epsilon, category_count)
 
 
-@pytest.fixture(params=ENTRIES, ids=_name)
-def entries_table(request: pytest.FixtureRequest) -> Any:
+@pytest.fixture(params=UNARY, ids=_name)
+def unary_table(request: pytest.FixtureRequest) -> Any:
     name, epsilon = request.param
     return oue(epsilon) if name == "oue" else histogram(epsilon, name)
 
@@ -180,13 +180,11 @@ def test_samples_follow_the_law(value_table: Table, t: float) -> None:
     floor = 2.0**-17 * 2 / (value_table.n_levels - 1)  # the rounding fraction has 16 bits
     assert abs(centered.mean()) < 5 * np.sqrt(variance / n) + floor
     spread = np.sqrt(max(0.0, fourth - variance**2) / n)
-    if (
-        spread < variance / 20
-    ):  # otherwise too few reports make up the variance for a mean of squares to be normal
+    if spread < variance / 20:  # otherwise the sample is too small for a normal mean of squares
         assert abs((centered**2).mean() - variance) < 5 * spread + 1e-4 * variance
 
 
-def test_randomised_response_is_private_and_unbiased(category_table: Table) -> None:
+def test_randomized_response_is_private_and_unbiased(category_table: Table) -> None:
     rows = category_table.weights.tolist()
     assert {sum(row) for row in rows} == {2**32}
     assert _all_pairs_private(rows, exp_lower(category_table.epsilon))
@@ -197,36 +195,36 @@ def test_randomised_response_is_private_and_unbiased(category_table: Table) -> N
     assert abs(float(q * hit + (1 - q) * miss)) <= 1e-14 * scale
 
 
-def test_randomised_response_samples_follow_the_law(category_table: Table) -> None:
+def test_randomized_response_samples_follow_the_law(category_table: Table) -> None:
     """Chi-square, p > 1e-6."""
     codes = category_table.sample_cells(np.ones(50_000, dtype=int), np.random.default_rng(7))
     assert _chi_square_p(codes, category_table.probabilities[1]) > 1e-6
 
 
-def test_entries_are_private_for_every_pair_of_categories(entries_table: Table) -> None:
+def test_unary_encoding_is_private_for_every_pair_of_categories(unary_table: Table) -> None:
     """Category a against b: entry a goes from present to absent, entry b back; all pairs of their reports."""
-    absent, present = entries_table.weights.tolist()
+    absent, present = unary_table.weights.tolist()
     assert sum(absent) == sum(present) == 2**32
-    limit = exp_lower(entries_table.epsilon)
+    limit = exp_lower(unary_table.epsilon)
     one = {Fraction(p, a) for p, a in zip(present, absent, strict=True)}
     worst = max(one) / min(one)
     if len(one) <= 40:
         assert all(x / y <= limit for x in one for y in one)
-    assert worst == entries_table.privacy_loss <= limit
+    assert worst == unary_table.privacy_loss <= limit
 
 
-def test_entries_are_unbiased(entries_table: Table) -> None:
-    decode = [Fraction(d) for d in entries_table.decode.tolist()]
-    scale = max(10.0, float(np.abs(entries_table.decode).max()))
-    for entry, row in enumerate(entries_table.weights.tolist()):
+def test_unary_encoding_is_unbiased(unary_table: Table) -> None:
+    decode = [Fraction(d) for d in unary_table.decode.tolist()]
+    scale = max(10.0, float(np.abs(unary_table.decode).max()))
+    for entry, row in enumerate(unary_table.weights.tolist()):
         mean = sum(w * d for w, d in zip(row, decode, strict=True)) / 2**32
         assert abs(float(mean) - entry) <= 1e-13 * scale
         variance = sum(w * (d - entry) ** 2 for w, d in zip(row, decode, strict=True)) / 2**32
-        assert float(entries_table.variance(float(entry))) == pytest.approx(float(variance), rel=1e-9)
+        assert float(unary_table.variance(float(entry))) == pytest.approx(float(variance), rel=1e-9)
 
 
-def test_entries_samples_follow_the_law(entries_table: Table) -> None:
+def test_unary_encoding_samples_follow_the_law(unary_table: Table) -> None:
     """Chi-square, p > 1e-6."""
     for entry in (0, 1):
-        codes = entries_table.sample_cells(np.full(50_000, entry), np.random.default_rng(11 + entry))
-        assert _chi_square_p(codes, entries_table.probabilities[entry]) > 1e-6
+        codes = unary_table.sample_cells(np.full(50_000, entry), np.random.default_rng(11 + entry))
+        assert _chi_square_p(codes, unary_table.probabilities[entry]) > 1e-6

@@ -1,4 +1,4 @@
-"""One contract for every file format of reports: what is written is read, and what is broken is said in one line."""
+"""One contract for every file format of reports: files round-trip, and damage is reported in one line."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_round_trip_of_any_valid_reports(
 def test_mutated_files_are_refused_or_counted(
     path: Path, mixed: Survey, some_reports: np.ndarray, data
 ) -> None:
-    """Any few bytes changed, taken out or put in: FormatError, or every report is counted or rejected."""
+    """Some bytes changed, deleted or inserted: FormatError, or every report is counted or rejected."""
     write(path, mixed, some_reports[:50])
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 3))):

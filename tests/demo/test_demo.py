@@ -17,24 +17,24 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Demo, list[str
     return folder, run_demo(folder, users=20_000, epsilon=2.0, seed=2, say=said.append), said
 
 
-def test_it_leaves_every_file(demo: tuple[Path, Demo, list[str]]) -> None:
+def test_it_writes_all_files(demo: tuple[Path, Demo, list[str]]) -> None:
     folder, _, said = demo
     names = {"records.parquet", "survey.json", "reports.parquet", "panel.tally", "report.html", "day.svg"}
     assert {path.name for path in folder.iterdir()} == names
     assert len(said) == 5
 
 
-def test_its_errors_are_as_large_as_it_says(demo: tuple[Path, Demo, list[str]]) -> None:
+def test_its_standard_errors_are_calibrated(demo: tuple[Path, Demo, list[str]]) -> None:
     """z-scores of 91 rows, nearly independent: their mean square is 1 ± 0.15, so 1.9 is six sigma (< 1e-8)."""
     _, made, _ = demo
     z = np.array([(row["estimate"] - row["true"]) / row["standard_error"] for row in made.rows])
     assert len(z) == 91
     assert 0.4 < np.mean(z**2) < 1.9
     assert made.coverage > 0.8
-    assert "mean square errors" in made.advice
+    assert "mean squared error" in made.advice
 
 
-def test_the_page_stands_alone(demo: tuple[Path, Demo, list[str]]) -> None:
+def test_the_page_is_self_contained(demo: tuple[Path, Demo, list[str]]) -> None:
     text = (demo[0] / "report.html").read_text()
     HTMLParser().feed(text)
     assert text.count("<svg") == 3
@@ -45,7 +45,7 @@ def test_the_page_stands_alone(demo: tuple[Path, Demo, list[str]]) -> None:
     ET.fromstring((demo[0] / "day.svg").read_text())
 
 
-def test_the_panel_has_gaps_and_at_least_sixty_dimensions() -> None:
+def test_the_panel_has_missing_values_and_sixty_dimensions() -> None:
     schema = panel_schema()
     records = panel(2000, seed=1)
     assert len(schema) >= 60

@@ -285,7 +285,7 @@ def test_the_standard_error_is_the_decoders() -> None:
 
 
 def test_the_audit_proves_and_attacks() -> None:
-    """An honest channel is accused with probability 1e-6 each."""
+    """A correct channel is rejected with probability 1e-6 each."""
     for b in (3, 64, 70):
         found = audit(survey_of(b, 4.0), 50_000)
         assert found.passed
@@ -314,7 +314,7 @@ def test_what_a_block_is_refused_for(tmp_path: Path) -> None:
         hd.Survey(schema, epsilon=4.0, pairs=[("a", "b")], blocks=[["b", "c"]])
     with pytest.raises(InvalidInput, match="no dimension is called"):
         hd.Survey(schema, epsilon=4.0, blocks=[["a", "z"]])
-    with pytest.raises(InvalidInput, match="permanent"):
+    with pytest.raises(InvalidInput, match="memoized"):
         MemoizedClient(survey_of(20, 4.0), hd.Ledger(tmp_path / "ledger.json"))
     with pytest.raises(InvalidInput, match="carry the mean"):
         hd.ask(hd.Tally(survey_of(3, 4.0)), "quantile", "x0", q=0.5)

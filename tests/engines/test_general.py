@@ -51,7 +51,7 @@ SCHEMA = Schema(
     [
         Numeric("age", 0, 120, default=30),
         Numeric("debt", 0, 1, optional=True),
-        Categorical("color", range(10), default=4),
+        Categorical("colour", range(10), default=4),
         Numeric("left", -1, 1),
         Categorical("town", range(300)),
         Numeric("right", -1, 1),
@@ -62,7 +62,7 @@ RECORDS: dict[str, dict[str, Any]] = {
     "values": {
         "age": 87,
         "debt": 0.25,
-        "color": 7,
+        "colour": 7,
         "left": 0.5,
         "town": 299,
         "right": -1,
@@ -80,7 +80,7 @@ WEIGHTS = (1, 4, 2, 2, 3, 8)
 
 @pytest.fixture(scope="module")
 def channels(mixed: Survey) -> list[tuple[tuple[int, ...], Channel]]:
-    """A table, an optional number, sets of one byte, a pair that stands apart, sets of two bytes, entries."""
+    """A table, an optional number, sets of one byte, a pair, sets of two bytes, unary encoding."""
     return [
         ((0,), mixed.channels[0]),
         ((1,), optional()),
@@ -284,7 +284,7 @@ def test_the_answer_is_the_truth(channels: Any) -> None:
     share, debt = answer.of("share")["debt"], answer.means["debt"]
     assert abs(share.value[0] - 0.5) < SIGMAS * share.standard_error[0]
     assert abs(debt.value[0] - 0.25) < SIGMAS * debt.standard_error[0]
-    for name, held in (("color", ("7", "4")), ("town", ("299", "0")), ("pet", ("dog", "none"))):
+    for name, held in (("colour", ("7", "4")), ("town", ("299", "0")), ("pet", ("dog", "none"))):
         found = answer.frequencies(name)
         expected = np.array([0.5 * (category in held) for category in found.categories])
         assert (np.abs(found.value - expected) < SIGMAS * found.standard_error).all(), name

@@ -38,7 +38,7 @@ def test_a_matrix_in_memory(request: pytest.FixtureRequest, name: str, order: st
     assert (tally.n_reports, tally.rejected) == (500, {})
 
 
-def test_a_plain_matrix_takes_the_quick_way(numeric_survey: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_matrix_uses_the_fast_kernel(numeric_survey: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
     everything = Survey.from_questions(
         Schema(Numeric(f"x{j}", -1, 1) for j in range(20)),
         epsilon=40.0,
@@ -53,7 +53,7 @@ def test_a_plain_matrix_takes_the_quick_way(numeric_survey: Survey, monkeypatch:
 
 def test_progress_adds_up(mixed_survey: Survey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hdr4me.io.reading.batch_rows", lambda survey: 100)
-    table = pa.table({"age": [31] * 250, "color": ["red"] * 250, "rooms": [1] * 250})
+    table = pa.table({"age": [31] * 250, "colour": ["red"] * 250, "rooms": [1] * 250})
     steps: list[int] = []
     n = Local(1).perturb(table, mixed_survey, tmp_path / "r.arrow", progress=steps.append)
     assert (n, steps) == (250, [100, 100, 50])
@@ -65,7 +65,7 @@ def test_progress_adds_up(mixed_survey: Survey, tmp_path: Path, monkeypatch: pyt
 def test_a_full_disk_leaves_nothing(
     mixed_survey: Survey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = pa.table({"age": range(9), "color": ["red"] * 9, "rooms": [1] * 9})
+    table = pa.table({"age": range(9), "colour": ["red"] * 9, "rooms": [1] * 9})
     monkeypatch.setattr(
         "hdr4me.io.files.ReportWriter.write",
         lambda self, block: (_ for _ in ()).throw(OSError(28, "No space left")),
@@ -81,7 +81,7 @@ def test_a_device_that_is_full(mixed_survey: Survey, tmp_path: Path) -> None:
         pytest.skip("no /dev/full here")
     target = tmp_path / "r.jsonl"
     target.symlink_to(full)
-    table = pa.table({"age": range(9), "color": ["red"] * 9, "rooms": [1] * 9})
+    table = pa.table({"age": range(9), "colour": ["red"] * 9, "rooms": [1] * 9})
     with pytest.raises(OSError, match="No space left"):
         Local(1).perturb(table, mixed_survey, target)
 
@@ -153,7 +153,7 @@ def test_a_folder_stands_for_every_file_in_it(mixed_survey: Survey, tmp_path: Pa
     """Suffixes of any case and folders inside; nothing is passed over but hidden names."""
     blocks = {
         name: next(
-            iter(Local(1).reports(pa.table({"age": [i], "color": ["red"], "rooms": [1]}), mixed_survey))
+            iter(Local(1).reports(pa.table({"age": [i], "colour": ["red"], "rooms": [1]}), mixed_survey))
         )
         for i, name in enumerate(
             ["a.parquet", "c.PARQUET", "day=2/b.parquet", "_old/d.parquet", ".e.parquet"]

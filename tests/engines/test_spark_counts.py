@@ -70,7 +70,7 @@ def test_binary_rows_of_any_size_are_sorted_out(mixed: Survey, some_reports: np.
 
 @pytest.mark.parametrize("kind", ["binary", "large_binary", "fixed"])
 def test_columns_of_every_binary_type(even: Survey, simulate: Any, kind: str) -> None:
-    """Spark hands over large types if it is told to."""
+    """Spark uses large types if configured to."""
     reports = simulate(even, 100, lambda j, users: np.zeros(len(users)), np.random.default_rng(3))
     types = {"binary": pa.binary(), "large_binary": pa.large_binary(), "fixed": pa.binary(even.report_size)}
     values = [None, *(row.tobytes() for row in reports)]
@@ -157,7 +157,7 @@ def test_faults_come_back_as_the_errors_they_are(mixed: Survey, other: Survey, t
     with pytest.raises(FingerprintMismatch, match=r"r\.parquet belongs to survey") as caught:
         finish(add_partials(foreign), mixed)
     assert (caught.value.expected, caught.value.found) == (mixed.fingerprint, other.fingerprint)
-    with pytest.raises(FormatError, match="not a whole Parquet file"):
+    with pytest.raises(FormatError, match="not a complete Parquet file"):
         finish(add_partials(broken), mixed)
 
 
@@ -167,7 +167,7 @@ def test_no_partials_add_to_nothing() -> None:
 
 def test_reports_leave_as_a_binary_column(mixed: Survey) -> None:
     records = pa.RecordBatch.from_pydict(
-        {"age": [20.0, None], "debt": [-3, 4], "color": ["red", "no such"], "pet": ["cat", None]}
+        {"age": [20.0, None], "debt": [-3, 4], "colour": ["red", "no such"], "pet": ["cat", None]}
     )
     (batch,) = report_batches([records], mixed)
     assert batch.column(0).type == pa.binary()
@@ -176,7 +176,7 @@ def test_reports_leave_as_a_binary_column(mixed: Survey) -> None:
 
 
 def test_each_attempt_writes_a_file_of_its_own(mixed: Survey, tmp_path: Path) -> None:
-    records = pa.RecordBatch.from_pydict({"age": [20.0], "debt": [-3], "color": ["red"], "pet": ["cat"]})
+    records = pa.RecordBatch.from_pydict({"age": [20.0], "debt": [-3], "colour": ["red"], "pet": ["cat"]})
     names = [next(iter(write_part([records], mixed, str(tmp_path), 7))).to_pylist()[0] for _ in range(2)]
     assert names[0]["name"] != names[1]["name"]
     assert {row["name"] for row in names} == {path.name for path in tmp_path.iterdir()}

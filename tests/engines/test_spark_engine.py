@@ -158,7 +158,7 @@ def quiet(quality: DataQuality) -> None:
 
 def test_records_from_csv_and_json_lines(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("pet,age,color,debt,extra\n" + "cat,31,red,-7,x\n?,?,?,?,?\n" * 50)
-    (tmp_path / "r.jsonl").write_text('{"pet": "cat", "age": 31, "color": "red", "debt": -7.5}\n' * 100)
+    (tmp_path / "r.jsonl").write_text('{"pet": "cat", "age": 31, "colour": "red", "debt": -7.5}\n' * 100)
     for name in ("r.csv", "r.jsonl"):
         assert engine.perturb(tmp_path / name, mixed, tmp_path / f"{name}.reports", on_quality=quiet) == 100
         files = sorted((tmp_path / f"{name}.reports").iterdir())
@@ -169,7 +169,7 @@ def test_records_from_csv_and_json_lines(engine: Spark, mixed: Survey, tmp_path:
 
 def test_no_records_are_an_error(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("pet,age,color,debt\n")
-    with pytest.raises(FormatError, match=r"r\.csv has a header and no records"):
+    with pytest.raises(FormatError, match=r"r\.csv has a header but no records"):
         engine.perturb(tmp_path / "r.csv", mixed, tmp_path / "out")
     none = engine.session.range(0).selectExpr("1.0 as age", "1.0 as debt", "'a' as color", "'b' as pet")
     with pytest.raises(FormatError, match="there are no records"):
@@ -180,13 +180,13 @@ def test_no_records_are_an_error(engine: Spark, mixed: Survey, tmp_path: Path) -
 
 
 def test_both_engines_read_the_same_records(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
-    """One rule for folders, suffixes, encodings and labels; the accounts are equal to the last value."""
+    """One rule for folders, suffixes, encodings and labels; the data-quality reports are equal."""
     folder = tmp_path / "data"
     table = pa.table(
         {
             "age": [31.0, None, 500.0, -1.0] * 25,
             "debt": ["-7", "", "NA", "?"] * 25,
-            "color": ["red", "mauve", None, "blue"] * 25,
+            "colour": ["red", "mauve", None, "blue"] * 25,
             "pet": ["cat"] * 100,
         }
     )
@@ -196,7 +196,7 @@ def test_both_engines_read_the_same_records(engine: Spark, mixed: Survey, tmp_pa
     (folder / "e.csv.gz").write_bytes(
         gzip.compress(b"pet;age;color;debt\n" + b"cat;31;red;-7\n" * 10, mtime=0)
     )
-    (folder / "f.jsonl").write_text('{"pet": "cat", "age": 31, "color": "red", "debt": -7.5}\n' * 5)
+    (folder / "f.jsonl").write_text('{"pet": "cat", "age": 31, "colour": "red", "debt": -7.5}\n' * 5)
     found: list[DataQuality] = []
     assert engine.perturb(folder, mixed, tmp_path / "out", on_quality=found.append) == 315
     expected = Local(1).data_quality(folder, mixed)
@@ -210,7 +210,7 @@ def test_both_engines_read_the_same_records(engine: Spark, mixed: Survey, tmp_pa
 def test_what_is_wrong_with_records_is_said_as_on_one_machine(
     engine: Spark, mixed: Survey, tmp_path: Path
 ) -> None:
-    table = pa.table({"age": [1.0] * 9, "debt": [-1.0] * 9, "color": ["red"] * 9, "pet": ["cat"] * 9})
+    table = pa.table({"age": [1.0] * 9, "debt": [-1.0] * 9, "colour": ["red"] * 9, "pet": ["cat"] * 9})
     path = tmp_path / "r.parquet"
     pq.write_table(table, path)
     content = bytearray(path.read_bytes())
@@ -231,7 +231,7 @@ def test_a_failed_job_leaves_nothing(engine: Spark, mixed: Survey, tmp_path: Pat
     frame = engine.session.range(10).selectExpr(
         "raise_error('no') as age", "1 as debt", "'red' as color", "'cat' as pet"
     )
-    frame = frame.selectExpr("cast(age as double) as age", "debt", "color", "pet")
+    frame = frame.selectExpr("cast(age as double) as age", "debt", "colour", "pet")
     with pytest.raises(Exception, match="no"):
         engine.perturb(frame, mixed, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

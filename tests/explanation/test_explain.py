@@ -1,4 +1,4 @@
-"""Explanations: true numbers, an example report that the survey accepts, nothing that needs the source."""
+"""Explanations: correct numbers, and an example report that the survey accepts."""
 
 import json
 import math
@@ -32,7 +32,7 @@ def test_every_kind_of_question_is_explained_and_the_example_is_a_report(m: int)
     for audience in ("user", "dpo"):
         page = hd.explain(survey, audience)
         text = page.markdown()
-        assert "a number from 0 to 500000, or nothing" in text
+        assert "a number from 0 to 500000, or no value" in text
         assert "and 494 more" in text
         assert "at most 2 of: cat, dog, fish" in text
         assert ("Annex" in text) is (audience == "dpo")
@@ -54,18 +54,18 @@ def test_a_guess_is_bayes_rule_at_the_proven_loss() -> None:
     assert float(shown[1]) / 100 <= guess(0.5, loss) + 0.001 + 1e-12
 
 
-def test_a_share_is_never_told_too_small() -> None:
+def test_a_share_is_rounded_up() -> None:
     for k in range(1, 1000):
         value = k / 1000 + 1e-6 / 3
-        told = share(value)
-        assert told == "almost 100 %" or float(told[:-2]) / 100 >= value
+        shown = share(value)
+        assert shown == "almost 100 %" or float(shown[:-2]) / 100 >= value
 
 
-def test_lasting_answers_are_told_with_their_own_bound() -> None:
+def test_memoized_responses_with_two_stages_have_their_own_bound() -> None:
     text = hd.explain(
         hd.Survey(hd.Schema([hd.Numeric("a", 0, 1)]), epsilon=1.0, memoized_epsilon=2.0)
     ).markdown()
-    assert f"becomes {share(1 / (1 + math.exp(-2)))} at most" in text
+    assert f"becomes at most {share(1 / (1 + math.exp(-2)))}." in text
     assert "hides when a value changed" in text
 
 
@@ -81,9 +81,9 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     survey = hd.Survey(MIXED, epsilon=2.0)
     survey.save(tmp_path / "survey.json")
     run = CliRunner().invoke
-    told = run(app, ["explain", str(tmp_path / "survey.json")])
-    assert told.exit_code == 0
-    assert told.output == hd.explain(survey).markdown()
+    result = run(app, ["explain", str(tmp_path / "survey.json")])
+    assert result.exit_code == 0
+    assert result.output == hd.explain(survey).markdown()
     for name in ("page.md", "page.html"):
         arguments = [
             "explain",
@@ -106,35 +106,35 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         )
 
 
-def test_a_vector_is_told_with_its_length_and_norm_and_the_made_up_person_has_one() -> None:
+def test_a_vector_is_described_by_its_length_and_norm() -> None:
     survey = hd.Survey(hd.Schema([hd.Vector("grad", length=3, norm=2.5)]), epsilon=4.0)
     text = hd.explain(survey, "user").markdown()
-    assert "a vector of 3 numbers, of norm 2.5 at most, or 0 if there is none" in text
+    assert "a vector of 3 numbers with a norm of at most 2.5, or 0 if it is missing" in text
     assert '{"grad": [0.833, 0.0, 0.0]}' in text
     long = hd.Survey(hd.Schema([hd.Vector("grad", length=1000)]), epsilon=1.0)
-    assert "characters in all" in hd.explain(long, "user").markdown()
+    assert "characters in total" in hd.explain(long, "user").markdown()
 
 
-def test_an_optional_vector_is_told() -> None:
+def test_an_optional_vector() -> None:
     survey = hd.Survey(hd.Schema([hd.Vector("grad", length=3, norm=2.5, optional=True)]), epsilon=4.0)
     text = hd.explain(survey, "user").markdown()
-    assert "a vector of 3 numbers, of norm 2.5 at most, or nothing" in text
+    assert "a vector of 3 numbers with a norm of at most 2.5, or no value" in text
     assert '{"grad": [0.833, 0.0, 0.0]}' in text
 
 
-def test_an_optional_selection_is_told() -> None:
+def test_an_optional_selection() -> None:
     survey = hd.Survey(hd.Schema([hd.Selection("l", ["a", "b"], 1, optional=True)]), epsilon=4.0)
     assert "at most 1 of: a, b, or missing" in hd.explain(survey, "user").markdown()
 
 
-def test_what_is_asked_together_is_told() -> None:
+def test_questions_about_several_numbers() -> None:
     schema = hd.Schema([hd.Numeric(f"x{j}", 0, 1) for j in range(40)])
     pairs = hd.explain(
         hd.Survey(schema, epsilon=4.0, pairs=[(f"x{j}", f"x{j + 1}") for j in range(0, 40, 2)])
     )
-    assert "x0 and x1 are one question: one random answer stands for both." in pairs.markdown()
-    assert "And so are the numbers of 14 more questions." in pairs.markdown()
+    assert "x0 and x1 are one question: one randomized answer covers both." in pairs.markdown()
+    assert "14 further questions also cover several numbers each." in pairs.markdown()
     block = hd.explain(hd.Survey(schema, epsilon=8.0, blocks=[schema.names])).markdown()
-    assert "x0, x1, x2, x3, x4, … and x39 are one question: one random answer stands for all 40." in block
-    assert "rounded at random to one of the two ends" in block
+    assert "x0, x1, x2, x3, x4, … and x39 are one question: one randomized answer covers all 40." in block
+    assert "first rounded at random to one end of its range" in block
     assert "one question" not in hd.explain(hd.Survey(schema, epsilon=4.0)).markdown()

@@ -72,10 +72,10 @@ CATEGORIES = {
 
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("offset", [0, 1])
-def test_numbers_as_the_client_reads_them(mixed_survey: Survey, name: str, offset: int) -> None:
+def test_numbers_are_converted_as_in_the_client(mixed_survey: Survey, name: str, offset: int) -> None:
     column = NUMBERS[name].slice(offset)  # type: ignore[attr-defined]
     batch = pa.record_batch(
-        [column, pa.nulls(len(column)), pa.nulls(len(column))], names=["age", "color", "rooms"]
+        [column, pa.nulls(len(column)), pa.nulls(len(column))], names=["age", "colour", "rooms"]
     )
     found = kernel_positions(mixed_survey, from_batch(batch, mixed_survey))
     expected = client_positions(mixed_survey, [[value, None, None] for value in column.to_pylist()])
@@ -85,17 +85,17 @@ def test_numbers_as_the_client_reads_them(mixed_survey: Survey, name: str, offse
 
 @pytest.mark.parametrize("name", CATEGORIES)
 @pytest.mark.parametrize("offset", [0, 1])
-def test_categories_as_the_client_reads_them(mixed_survey: Survey, name: str, offset: int) -> None:
+def test_categories_are_converted_as_in_the_client(mixed_survey: Survey, name: str, offset: int) -> None:
     column = CATEGORIES[name].slice(offset)
-    batch = pa.record_batch([pa.nulls(len(column)), column, column], names=["age", "color", "rooms"])
+    batch = pa.record_batch([pa.nulls(len(column)), column, column], names=["age", "colour", "rooms"])
     found = kernel_positions(mixed_survey, from_batch(batch, mixed_survey))
     expected = client_positions(mixed_survey, [[None, value, value] for value in column.to_pylist()])
     assert found.tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("name", ["age", "color"])
+@pytest.mark.parametrize("name", ["age", "colour"])
 def test_a_type_that_cannot_be_asked_is_named(mixed_survey: Survey, name: str) -> None:
-    names = ["age", "color", "rooms"]
+    names = ["age", "colour", "rooms"]
     strange = pa.array([0], pa.timestamp("s"))
     batch = pa.record_batch([strange if n == name else pa.nulls(1) for n in names], names=names)
     with pytest.raises(InvalidInput, match=f"'{name}' is of type timestamp"):

@@ -56,7 +56,7 @@ def test_the_binary_form(mixed: Survey) -> None:
 
 
 def test_wide_fields_stand_little_end_first() -> None:
-    """A set of 3 of 1000 categories: six bytes; no room for a second reading."""
+    """A set of 3 of 1000 categories: six bytes; the encoding is unique."""
     channel = KSubset("subset", 1.0, Subset(1000, 3), heaviest(1.0, Subset(1000, 3)))
     survey = Survey.from_questions(
         Schema([Categorical("town", range(1000))]),
@@ -118,8 +118,9 @@ def test_strictness_says_where() -> None:
         refuse(Rejected(Reason.CODE, "row 3", "x" * 100))
 
 
-def test_unknown_names_of_the_room() -> None:
+def test_unknown_names_of_the_package() -> None:
     import hdr4me.io
 
-    with pytest.raises(AttributeError, match="nothing"):
-        hdr4me.io.nothing  # noqa: B018
+    name = "nothing"
+    with pytest.raises(AttributeError, match=name):
+        getattr(hdr4me.io, name)

@@ -1,4 +1,4 @@
-// node --test client.test.mjs, with HDR4ME_CLIENT the path of the module and HDR4ME_SURVEYS that of some survey documents.
+// node --test client.test.mjs, where HDR4ME_CLIENT is the path of the module and HDR4ME_SURVEYS a file of survey documents.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ globalThis.addEventListener = () => {}; // Node has no window
 const { Client } = await import(pathToFileURL(process.env.HDR4ME_CLIENT));
 const { ages, moods, tenth, staged } = JSON.parse(readFileSync(process.env.HDR4ME_SURVEYS, "utf8"));
 
-// A store in memory that behaves as IndexedDB under Web Locks does: one change at a time, copies in and out.
+// A store in memory that behaves like IndexedDB under Web Locks: one change at a time, and copies of the state.
 function memory(events = []) {
   let [kept, last, sending] = [{}, Promise.resolve(), Promise.resolve()];
   const after = (promise, work) => promise.then(work, work);
@@ -19,7 +19,7 @@ function memory(events = []) {
         const result = await change(state);
         if (this.full) throw new Error("disk full");
         kept = structuredClone(state);
-        events.push("kept");
+        events.push("stored");
         return structuredClone(result);
       }));
     },
@@ -30,7 +30,7 @@ function memory(events = []) {
   };
 }
 
-// A collector: `answers` are the statuses that it gives in turn, then 200; "down" is no answer at all.
+// A collector that answers with these statuses in turn, and then with 200; "down" is a network error.
 function collector(answers = [], events = []) {
   const seen = [];
   globalThis.fetch = async (url, { method, headers, body }) => {
@@ -58,14 +58,14 @@ test("80 attempts on a budget of 10 give exactly 10", async () => {
   await assert.rejects(clients[1].answer({ age: 1 }), fails("BudgetExceeded"));
 });
 
-test("the charge is kept before the report is sent, and a full disk sends nothing", async () => {
+test("the charge is stored before the report is sent, and a full disk sends nothing", async () => {
   const events = [];
   const store = memory(events);
   const seen = collector([], events);
   const client = await Client.open(ages, { store, round: 3, url: "https://example.org", reports: 2 });
   const { id, report } = await client.answer({ age: 31 });
   await client.flush();
-  assert.equal(events[0], "kept");
+  assert.equal(events[0], "stored");
   assert.equal(seen.length, 1);
   assert.match(id, /^[0-9a-f]{32}$/);
   assert.deepEqual(
@@ -87,7 +87,7 @@ test("the charge is kept before the report is sent, and a full disk sends nothin
   assert.deepEqual((await client.status()).sent, [{ id, url: seen[0].url }]);
 });
 
-test("what fails is tried again with the same key; what is refused is dropped and told", async () => {
+test("a failed report is sent again with the same key; a refused report is dropped", async () => {
   const seen = collector(["down", 503, 429, 500]);
   const client = await Client.open(ages, { store: memory(), round: 1, reports: 9 });
   const { id } = await client.answer({ age: 31 });
@@ -105,7 +105,7 @@ test("what fails is tried again with the same key; what is refused is dropped an
   assert.ok(result.refused.length === 0 || result.refused[0].id === item.id);
 });
 
-test("a retry comes by itself, after a random time that grows", async () => {
+test("the client retries after random, growing delays", async () => {
   const pauses = [];
   const [before, cleared] = [globalThis.setTimeout, globalThis.clearTimeout];
   globalThis.setTimeout = (_, pause) => pauses.push(pause);
@@ -124,7 +124,7 @@ test("a retry comes by itself, after a random time that grows", async () => {
   assert.ok(new Set(pauses).size > 20);
 });
 
-test("a preview costs nothing, is what will be sent, and cannot be drawn again", async () => {
+test("a preview costs nothing, is the report that will be sent, and cannot be drawn again", async () => {
   collector();
   const store = memory();
   const client = await Client.open(ages, { store, round: 1, reports: 40, limit: 99 });
@@ -139,7 +139,7 @@ test("a preview costs nothing, is what will be sent, and cannot be drawn again",
   assert.ok(new Set(more).size > 1); // new words each time: a piecewise table of 256 cells, false alarm below 1e-30
 });
 
-test("who is out sends nothing, and what waits is dropped", async () => {
+test("after opting out nothing is sent and waiting reports are dropped", async () => {
   const seen = collector(["down", "down"]);
   const client = await Client.open(ages, { store: memory(), round: 1, reports: 5 });
   await client.answer({ age: 31 });
@@ -155,10 +155,10 @@ test("who is out sends nothing, and what waits is dropped", async () => {
   await client.answer({ age: 31 });
 });
 
-test("permanent answers: unchanged is free, a new row costs, a spent budget repeats the last row", async () => {
+test("memoized responses: an unchanged record is free, a new row costs, a spent budget repeats the last row", async () => {
   collector();
   const store = memory();
-  const client = await Client.open(moods, { store, round: 1, permanent: true, reports: 2 });
+  const client = await Client.open(moods, { store, round: 1, memoized: true, reports: 2 });
   const text = async (mood) => JSON.stringify((await client.answer({ mood })).report);
   const fair = await text("fair");
   for (let day = 0; day < 30; day++) assert.equal(await text("fair"), fair);
@@ -169,15 +169,15 @@ test("permanent answers: unchanged is free, a new row costs, a spent budget repe
   for (const mood of ["fair", "low", "good"]) assert.equal(await text(mood), good); // whatever the value
   assert.equal(store.state.spent.length, 2);
   assert.deepEqual(await client.preview({ mood: "fair" }), JSON.parse(good));
-  const poor = await Client.open(moods, { store: memory(), round: 1, permanent: true, limit: 0.5 });
+  const poor = await Client.open(moods, { store: memory(), round: 1, memoized: true, limit: 0.5 });
   await assert.rejects(poor.answer({ mood: "fair" }), fails("BudgetExceeded"));
   assert.equal(store.state.secret.extractable, false);
 });
 
-test("two stages: reports of an unchanged record differ, and cost the lasting budget once", async () => {
+test("two stages: reports of an unchanged record differ, and cost the memoized epsilon once", async () => {
   collector();
   const store = memory();
-  const client = await Client.open(staged, { store, round: 1, permanent: true, reports: 1 });
+  const client = await Client.open(staged, { store, round: 1, memoized: true, reports: 1 });
   const shown = await client.preview({ mood: "fair" });
   for (let i = 0; i < 5; i++) assert.deepEqual(await client.preview({ mood: "fair" }), shown);
   const reports = [];
@@ -188,7 +188,7 @@ test("two stages: reports of an unchanged record differ, and cost the lasting bu
     store.state.spent.map(({ epsilon, share, answers }) => (epsilon * answers) / share),
     [3],
   );
-  const poor = await Client.open(staged, { store: memory(), round: 1, permanent: true, limit: 2.9 });
+  const poor = await Client.open(staged, { store: memory(), round: 1, memoized: true, limit: 2.9 });
   await assert.rejects(poor.answer({ mood: "fair" }), fails("BudgetExceeded"));
   const once = await Client.open(staged, { store: memory(), round: 1, limit: 1 }); // one fresh report costs ε = 1
   await once.answer({ mood: "fair" });

@@ -1,4 +1,4 @@
-"""The page on which a person answers, in Chromium, against the real collector."""
+"""The answer page in Chromium, with a real collector."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "200"},
     )  # fmt: skip
     assert process.stdout is not None
-    said = []
+    lines = []
     for line in process.stdout:
-        said.append(line)
+        lines.append(line)
         if found := re.search(r"http://127\.0\.0\.1:\d+", line):
             yield found[0]
             break
     else:
-        pytest.fail("".join(said))
+        pytest.fail("".join(lines))
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
 
@@ -110,7 +110,7 @@ def test_the_preview_does_not_change_when_the_page_is_loaded_again(page: Any) ->
     assert page.locator(".mark:visible").count() >= 1
 
 
-def test_who_does_not_take_part_sends_nothing(page: Any, collector: str) -> None:
+def test_opting_out_sends_nothing(page: Any, collector: str) -> None:
     before = stored(collector)
     page.get_by_role("button", name="Opt out").click()
     page.get_by_text("You have opted out. Nothing is sent.").wait_for()
@@ -156,7 +156,7 @@ ATTEMPTS = """() => {
 def test_two_tabs_one_ledger_and_offline_then_online_at_the_real_collector(
     browser: Any, collector: str
 ) -> None:
-    """80 attempts on a budget of 10 while there is no network: exactly 10, delivered once each when there is one."""
+    """80 attempts offline on a budget of 10: exactly 10 reports, each delivered once when the network returns."""
     before = stored(collector)
     context = browser.new_context()
     tabs = [context.new_page() for _ in range(2)]

@@ -1,4 +1,4 @@
-"""The browser client in Chromium: one ledger for all tabs, nothing lost offline, each report delivered once."""
+"""The browser client in Chromium: one ledger for all tabs, an offline queue, each report delivered once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ import { Client } from "/client/hdr4me.js";
 const survey = await (await fetch("/survey.json")).text();
 const options = Object.fromEntries(new URLSearchParams(location.search));
 const reports = Number(options.reports ?? 1);
-globalThis.client = await Client.open(survey, { round: 1, reports, permanent: "permanent" in options });
+globalThis.client = await Client.open(survey, { round: 1, reports, memoized: "memoized" in options });
 globalThis.attempt = async (times) => {
   const tries = Array.from({ length: times }, (_, i) => client.answer({ age: i, mood: "good" }));
   return (await Promise.allSettled(tries)).filter((one) => one.status == "fulfilled").length;
@@ -194,25 +194,21 @@ def test_a_busy_collector_gets_the_same_report_again(context: Any, collector: Co
     assert {key: json.loads(text) for key, text in collector.reports.items()} == {sent["id"]: sent["report"]}
 
 
-def test_the_permanent_secret_survives_a_reload_and_cannot_be_read(
-    context: Any, collector: Collector
-) -> None:
+def test_the_secret_survives_a_reload_and_cannot_be_read(context: Any, collector: Collector) -> None:
     reports = {
         json.dumps(
-            tab(context, collector, "?permanent").evaluate("client.answer({ age: 31, mood: 'low' })")[
-                "report"
-            ]
+            tab(context, collector, "?memoized").evaluate("client.answer({ age: 31, mood: 'low' })")["report"]
         )
         for _ in range(3)
     }
     assert len(reports) == 1
-    page = tab(context, collector, "?permanent")
+    page = tab(context, collector, "?memoized")
     secret = """client.store.update(async (state) => [state.spent.length, state.secret.extractable,
         await crypto.subtle.exportKey("raw", state.secret).then(() => "read", () => "refused")])"""
     assert page.evaluate(secret) == [1, False, "refused"]
 
 
-def test_a_ledger_of_a_newer_version_refuses(context: Any, collector: Collector) -> None:
+def test_a_ledger_of_a_newer_version_is_refused(context: Any, collector: Collector) -> None:
     page = tab(context, collector)
     newer = """new Promise((resolve) => {
         const opening = indexedDB.open("hdr4me", 2);
@@ -224,7 +220,7 @@ def test_a_ledger_of_a_newer_version_refuses(context: Any, collector: Collector)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs process groups")
-def test_a_killed_browser_has_spent_its_budget_and_keeps_its_queue(
+def test_a_killed_browser_keeps_its_ledger_and_its_queue(
     tmp_path: Path, playwright: Any, collector: Collector
 ) -> None:
     collector.failures = 10**6

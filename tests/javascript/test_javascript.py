@@ -1,4 +1,4 @@
-"""The browser client: the same answers as Python's, a ledger that holds; run by Node."""
+"""The browser client in Node: the same answers as the Python client, and an enforced budget."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_module_is_at_most_10_kilobytes_without_dependencies() -> None:
         assert "getRandomValues" in text
 
 
-def test_the_module_is_built_from_the_source_that_lies_beside_it() -> None:
+def test_the_module_is_built_from_the_current_source() -> None:
     about = json.loads((PACKAGE / "package.json").read_text("utf-8"))
     source = (PACKAGE / "src" / "hdr4me.js").read_bytes()
     assert about["config"]["builtFrom"] == hashlib.sha256(source).hexdigest(), "run: npm run build"
@@ -67,12 +67,12 @@ def test_npm_packs_the_module_its_types_and_its_source(tmp_path: Path) -> None:
 
 
 @needs_node
-def test_every_export_has_its_type() -> None:
+def test_every_export_has_a_type() -> None:
     names = json.loads(
         run("--input-type=module", "-e", f"console.log(JSON.stringify(Object.keys(await import('{MODULES[0]}'))))")
     )  # fmt: skip
     types = (PACKAGE / "hdr4me.d.ts").read_text("utf-8")
-    assert sorted(names) == ["Client", "below", "browserStore", "fixed", "fresh", "permanent", "readSurvey"]
+    assert sorted(names) == ["Client", "below", "browserStore", "fixed", "fresh", "memoized", "readSurvey"]
     assert all(f"export function {name}" in types or f"export class {name}" in types for name in names)
 
 
@@ -83,7 +83,7 @@ def test_every_export_has_its_type() -> None:
 def test_the_same_answers_as_python_for_the_same_words() -> None:
     found = json.loads(run(HERE / "vectors.mjs", MODULES[0]))
     assert found["fresh"]["cases"] >= 20_000
-    assert found["permanent"] >= 2_900 + 2_268
+    assert found["memoized"] >= 2_900 + 2_268
 
 
 @needs_node

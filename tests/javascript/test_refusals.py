@@ -1,4 +1,4 @@
-"""The browser client refuses a survey that would not protect who answers it, as Python does."""
+"""The browser client refuses the same surveys for privacy as the Python client."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def mixed() -> dict[str, Any]:
 
 
 def signed(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with the fingerprint that it should have: who changes one can compute the other."""
+    """The document with its correct fingerprint, which an attacker can compute too."""
     return {**document, "fingerprint": fingerprint(document)}
 
 
-def python_says(document: dict[str, Any]) -> str:
-    """Nothing if Python takes the survey, else its reason."""
+def python_refusal(document: dict[str, Any]) -> str:
+    """The reason why Python refuses the survey; empty if it accepts the survey."""
     try:
         Survey.from_json(json.dumps(document))
     except HDR4MEError as error:
@@ -58,7 +58,7 @@ def python_says(document: dict[str, Any]) -> str:
     return ""
 
 
-def javascript_takes(documents: list[dict[str, Any]], folder: Path) -> list[bool]:
+def javascript_accepts(documents: list[dict[str, Any]], folder: Path) -> list[bool]:
     path = folder / "documents.json"
     path.write_text(json.dumps(documents), "utf-8")
     program = f"""
@@ -81,7 +81,7 @@ def javascript_takes(documents: list[dict[str, Any]], folder: Path) -> list[bool
 
 
 def tampered() -> dict[str, dict[str, Any]]:
-    """Documents that would not protect who answers, each signed anew."""
+    """Documents that do not protect participants, each with a new fingerprint."""
     found: dict[str, dict[str, Any]] = {}
     base = mixed()
     kinds = {channel["kind"]: k for k, channel in enumerate(base["channels"])}
@@ -92,10 +92,10 @@ def tampered() -> dict[str, dict[str, Any]]:
 
     def add(name: str, *path: Any, value: Any = None, by: int = 0) -> None:
         document = copy.deepcopy(base)
-        place = document
+        node = document
         for key in path[:-1]:
-            place = place[key]
-        place[path[-1]] = place[path[-1]] + by if by else value
+            node = node[key]
+        node[path[-1]] = node[path[-1]] + by if by else value
         found[name] = signed(document)
 
     for kind in ("table", "entries"):
@@ -112,8 +112,8 @@ def tampered() -> dict[str, dict[str, Any]]:
         add(f"{kind}: halves of weights", "channels", kinds[kind], "weights", value=part)
         add(f"{kind}: a smaller epsilon", "channels", kinds[kind], "epsilon", value=0.5)
     for name, k in families.items():
-        add(f"{name}: one more than the heaviest weight", "channels", k, "weight", by=1000)
-        add(f"{name}: a light heavy set", "channels", k, "weight", value=5)
+        add(f"{name}: more than the largest weight", "channels", k, "weight", by=1000)
+        add(f"{name}: a small weight", "channels", k, "weight", value=5)
         add(f"{name}: no weight", "channels", k, "weight", value=0)
         add(f"{name}: all weight", "channels", k, "weight", value=1 << 32)
         add(f"{name}: more than all weight", "channels", k, "weight", value=1 << 33)
@@ -144,19 +144,19 @@ def tampered() -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_what_would_not_protect_is_refused(tmp_path: Path) -> None:
+def test_documents_without_privacy_are_refused(tmp_path: Path) -> None:
     documents = tampered()
     good = [
         mixed(),
         *(json.loads(path.read_text("utf-8")) for path in HERE.parent.glob("golden/*.survey.json")),
     ]
-    taken = javascript_takes([*good, *documents.values()], tmp_path)
+    taken = javascript_accepts([*good, *documents.values()], tmp_path)
     assert all(taken[: len(good)])
     assert [name for name, yes in zip(documents, taken[len(good) :], strict=True) if yes] == []
-    assert [name for name, document in documents.items() if not python_says(document)] == []
+    assert [name for name, document in documents.items() if not python_refusal(document)] == []
 
 
-def test_a_first_stage_that_leaks_more_than_it_says_is_refused(tmp_path: Path) -> None:
+def test_a_first_stage_that_exceeds_its_epsilon_is_refused(tmp_path: Path) -> None:
     schema = Schema([Numeric("a", -1, 1), Categorical("c", ["x", "y", "z"])])
     good = json.loads(Survey(schema, 1.0, sampled=2, memoized_epsilon=3.0).to_json())
     bad = []
@@ -172,12 +172,12 @@ def test_a_first_stage_that_leaks_more_than_it_says_is_refused(tmp_path: Path) -
     short = copy.deepcopy(good)
     short["channels"][0]["stages"]["first"].pop()
     bad.append(signed(short))
-    assert python_says(good) == ""
-    assert all(map(python_says, bad))
-    assert javascript_takes([good, *bad], tmp_path) == [True, *[False] * len(bad)]
+    assert python_refusal(good) == ""
+    assert all(map(python_refusal, bad))
+    assert javascript_accepts([good, *bad], tmp_path) == [True, *[False] * len(bad)]
 
 
-def test_kinds_that_the_browser_does_not_know_are_refused(tmp_path: Path) -> None:
+def test_unsupported_kinds_are_refused(tmp_path: Path) -> None:
     numbers = [Numeric(name, 0, 1) for name in "ab"]
     power, block = Projective(9, 8, 2), Agreement(2, 2)
     category = Categorical("k", [f"t{k}" for k in range(9)])
@@ -199,11 +199,11 @@ def test_kinds_that_the_browser_does_not_know_are_refused(tmp_path: Path) -> Non
         ),
     ]
     documents = [json.loads(survey.to_json()) for survey in surveys]
-    assert not any(javascript_takes(documents, tmp_path))
+    assert not any(javascript_accepts(documents, tmp_path))
 
 
-def test_the_heaviest_weight_passes_and_one_more_does_not(tmp_path: Path) -> None:
-    """The proof is exact: Python and JavaScript agree to the last unit of 2^32."""
+def test_the_largest_weight_is_accepted_and_one_more_is_refused(tmp_path: Path) -> None:
+    """The proof is exact: Python and JavaScript agree to one unit of 2^32."""
     families: list[Any] = [
         Subset(10, 3),
         Subset(2, 1),
@@ -229,11 +229,11 @@ def test_the_heaviest_weight_passes_and_one_more_does_not(tmp_path: Path) -> Non
                     "dimensions": [dimension], "channels": [channel], "questions": [{"dimensions": [0], "channel": 0}],
                 }))  # fmt: skip
                 wanted.append(not more)
-    assert [not python_says(document) for document in documents] == wanted
-    assert javascript_takes(documents, tmp_path) == wanted
+    assert [not python_refusal(document) for document in documents] == wanted
+    assert javascript_accepts(documents, tmp_path) == wanted
 
 
-NO_HARM = [
+NOT_PRIVACY = [
     "unbiased",
     "decoder",
     "never reported",
@@ -273,13 +273,13 @@ NO_HARM = [
     "'4' does not exist",
     "must not be blank",
 ]
-"""Reasons that concern the collector's own result, or a form that JavaScript reads alike (1, 1.0 and "1").
+"""Refusals that concern the collector's estimates, or values that JavaScript treats as equal (1, 1.0 and "1").
 
-A survey's epsilon above 65536 is among them: the channels prove what they prove, and the ledger's limit refuses it.
+An epsilon of the survey above 65536 is among them: the channels are proven, and the limit of the ledger refuses it.
 """
 
 
-def test_random_changes_never_pass_in_javascript_alone_if_they_could_harm(tmp_path: Path) -> None:
+def test_random_changes_that_affect_privacy_are_refused_by_both(tmp_path: Path) -> None:
     rng = random.Random(16)
     base, documents = mixed(), []
     for _ in range(300):
@@ -287,30 +287,28 @@ def test_random_changes_never_pass_in_javascript_alone_if_they_could_harm(tmp_pa
         for _ in range(rng.choice([1, 1, 2])):
             mutate(document, rng)
         documents.append(signed(document) if _signable(document) else document)
-    taken = javascript_takes(documents, tmp_path)
-    said = [python_says(document) for document in documents]
-    alone = [reason for reason, yes in zip(said, taken, strict=True) if yes and reason]
-    assert [reason for reason in alone if not any(words in reason for words in NO_HARM)] == []
-    assert not [yes for reason, yes in zip(said, taken, strict=True) if not yes and not reason]
+    taken = javascript_accepts(documents, tmp_path)
+    refusals = [python_refusal(document) for document in documents]
+    alone = [reason for reason, yes in zip(refusals, taken, strict=True) if yes and reason]
+    assert [reason for reason in alone if not any(words in reason for words in NOT_PRIVACY)] == []
+    assert not [yes for reason, yes in zip(refusals, taken, strict=True) if not yes and not reason]
     assert sum(taken) >= 10
 
 
 def mutate(document: Any, rng: random.Random) -> None:
     """Change one number or text somewhere."""
-    place: Any = document
+    node: Any = document
     while True:
-        keys = [
-            key for key in (place if isinstance(place, dict) else range(len(place))) if key != "fingerprint"
-        ]
+        keys = [key for key in (node if isinstance(node, dict) else range(len(node))) if key != "fingerprint"]
         key = rng.choice(keys)
-        if isinstance(place[key], dict | list) and place[key]:
-            place = place[key]
+        if isinstance(node[key], dict | list) and node[key]:
+            node = node[key]
             continue
-        old = place[key]
+        old = node[key]
         if isinstance(old, int | float) and not isinstance(old, bool):
-            place[key] = rng.choice([old + 1, old - 1, -old, old * 2, 0, old + 0.5, 1 << 33, str(old), None])
+            node[key] = rng.choice([old + 1, old - 1, -old, old * 2, 0, old + 0.5, 1 << 33, str(old), None])
         else:
-            place[key] = rng.choice([None, 1, "", "x", str(old) + "x", [], True])
+            node[key] = rng.choice([None, 1, "", "x", str(old) + "x", [], True])
         return
 
 

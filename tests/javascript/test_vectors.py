@@ -1,4 +1,4 @@
-"""The shared vectors are what Python's client answers today, and hold every kind of channel and value."""
+"""The Python client reproduces the shared test vectors, which cover every kind of channel and value."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ def surveys(vectors: dict[str, Any]) -> list[Survey]:
     return [Survey.from_json(json.dumps(document)) for document in vectors["surveys"]]
 
 
-def value(told: Any) -> Any:
-    return NUMBERS[told["number"]] if isinstance(told, dict) and "number" in told else told
+def value(item: Any) -> Any:
+    return NUMBERS[item["number"]] if isinstance(item, dict) and "number" in item else item
 
 
 def test_python_gives_these_answers(vectors: dict[str, Any], surveys: list[Survey]) -> None:
     assert len(vectors["cases"]) >= 20_000
-    for index, told, words, answers in vectors["cases"][::7]:
+    for index, values, words, answers in vectors["cases"][::7]:
         survey = surveys[index]
         draws: Any = Stream(bytes(32), "00" * 32, Use.ANSWER, words) if isinstance(words, int) else None
         draws = draws or Words(bytes.fromhex(words))
-        record = {name: value(item) for name, item in told.items()}
+        record = {name: value(item) for name, item in values.items()}
         found = [[q, *answer(survey, q, record, draws)] for q in draw_questions(survey, draws)]
-        assert found == answers, (index, told, words)
+        assert found == answers, (index, values, words)
 
 
 def test_every_kind_is_there(vectors: dict[str, Any], surveys: list[Survey]) -> None:

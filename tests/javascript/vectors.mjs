@@ -1,4 +1,4 @@
-// node vectors.mjs MODULE [STEP]: runs every STEP-th shared test vector through the module and prints what was checked.
+// node vectors.mjs MODULE [STEP]: runs every STEP-th shared test vector through the module and prints the number of checked vectors.
 import { createHmac } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
@@ -11,7 +11,7 @@ const keyOf = (secret) =>
   crypto.subtle.importKey("raw", Buffer.from(secret, "hex"), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
 const same = (found, wanted, what) => {
   const [a, b] = [JSON.stringify(found), JSON.stringify(wanted)];
-  if (a !== b) throw new Error(`${what}: ${a} where ${b} is meant`);
+  if (a !== b) throw new Error(`${what}: found ${a}, expected ${b}`);
 };
 
 // Bytes as a source: those given, or the stream of docs/over-time.md for a secret and a series of zeros, use 2 and a.
@@ -40,23 +40,23 @@ async function fresh() {
   const number = { nan: NaN, inf: Infinity, "-inf": -Infinity, "-0.0": -0 };
   let checked = 0;
   for (let i = 0; i < cases.length; i += step) {
-    const [survey, told, words, answers] = cases[i];
+    const [survey, values, words, answers] = cases[i];
     const record = Object.fromEntries(
-      Object.entries(told).map(([name, value]) => [name, value?.number ? number[value.number] : value]),
+      Object.entries(values).map(([name, value]) => [name, value?.number ? number[value.number] : value]),
     );
     const source = given(typeof words == "string" ? Buffer.from(words, "hex") : words);
     same(
       client.fresh(asked[survey], record, source),
       answers,
-      `survey ${survey}, record ${JSON.stringify(told)}, words ${words}`,
+      `survey ${survey}, record ${JSON.stringify(values)}, words ${words}`,
     );
     checked++;
   }
   return { surveys: surveys.length, cases: checked };
 }
 
-async function permanent() {
-  const vectors = JSON.parse(readFileSync(new URL("permanent.json", folder), "utf8"));
+async function memoized() {
+  const vectors = JSON.parse(readFileSync(new URL("memoized.json", folder), "utf8"));
   const hex = (bytes) => Buffer.from(bytes).toString("hex");
   for (const [secret, series, use, a, b, bytes] of vectors.streams)
     same(hex(await client.fixed(await keyOf(secret), series, use, a, b, (source) => source(40))), bytes, "stream");
@@ -75,14 +75,14 @@ async function permanent() {
     (_, i) => i % step == 0,
   ))
     same(
-      await client.permanent(asked[survey], record, await keyOf(secret), known, affordable),
+      await client.memoized(asked[survey], record, await keyOf(secret), known, affordable),
       [answers, marks],
-      "permanent answers",
+      "memoized responses",
     );
   for (const { survey, secret, record, fresh, answers, new: marks } of vectors.two_stages) {
     const words = given(Buffer.concat(fresh.map((word) => Buffer.from([word >> 8, word & 255]))));
     same(
-      await client.permanent(asked[survey], record, await keyOf(secret), [], 9, words),
+      await client.memoized(asked[survey], record, await keyOf(secret), [], 9, words),
       [answers, marks],
       "two stages",
     );
@@ -90,16 +90,16 @@ async function permanent() {
   let histories = 0;
   for (const { survey, secret, names, budget, cases } of vectors.histories) {
     const [read, key, m] = [await client.readSurvey(survey), await keyOf(secret), names.length];
-    for (const [values, told, paid] of cases.filter((_, i) => i % step == 0)) {
+    for (const [values, codes, paid] of cases.filter((_, i) => i % step == 0)) {
       const [known, found] = [[], ["", ""]];
       for (let t = 0; t < 3; t++) {
         const record = Object.fromEntries(names.map((name, i) => [name, values[t * m + i]]));
-        const [answers, marks] = await client.permanent(read, record, key, known, budget - known.length);
+        const [answers, marks] = await client.memoized(read, record, key, known, budget - known.length);
         found[0] += answers.map(([, code]) => code).join("");
         found[1] += marks.length;
         known.push(...marks);
       }
-      same(found, [told, paid], `history ${values}, budget ${budget}`);
+      same(found, [codes, paid], `history ${values}, budget ${budget}`);
       histories++;
     }
   }
@@ -113,4 +113,4 @@ async function permanent() {
   );
 }
 
-console.log(JSON.stringify({ fresh: await fresh(), permanent: await permanent() }));
+console.log(JSON.stringify({ fresh: await fresh(), memoized: await memoized() }));

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hdr4me.mechanisms.program import Measure
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import cache, mechanism
 from hdr4me.mechanisms.optimal import _merged, _packed, _unpacked, optimal
+from hdr4me.mechanisms.program import Measure
 from hdr4me.mechanisms.table import Table, window_table
 
 
@@ -131,7 +131,7 @@ def test_merging_keeps_mass_and_mirror_image():
 
 class TestCache:
     @pytest.fixture
-    def encode(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def place(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv("HDR4ME_CACHE_DIR", str(tmp_path / "here"))
         return tmp_path / "here"
 

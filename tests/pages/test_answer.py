@@ -34,7 +34,7 @@ ROWS = [
 ]
 
 
-def test_each_statistic_has_its_picture_and_units_that_differ_are_apart():
+def test_each_statistic_and_magnitude_has_its_panel():
     titles = [title for _, title, _ in panels_of(ROWS)]
     assert titles == [
         "mean",
@@ -62,7 +62,7 @@ def test_nothing_to_draw():
     assert "<table>" in as_html([], "title", "lead")
 
 
-def test_groups_that_are_steps_of_a_scale_are_a_curve_and_others_are_points():
+def test_ordered_groups_are_a_curve_and_others_are_points():
     figure = draw([row("mean_by", "x", band, 1.0) for band in ("18-29", "30-39", "70+")])
     assert figure is not None
     assert [len(line.get_xdata()) for line in figure.axes[0].get_lines()] == [3]

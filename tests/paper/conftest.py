@@ -1,4 +1,4 @@
-"""One tiny run of everything, shared by the tests of claims, figures and report; and published numbers read back."""
+"""One tiny run of every cell, shared by the tests of claims, figures and report; and published numbers read back."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ EXPECTED = {
     "Square wave: probability within 0.05": (0.501728, "wrong"),
     "Square wave: probability within 0.1": (1.0, "right"),
     "Laplace: Berry–Esseen bound, 1000 reports": (0.02691215, "wrong"),
-    "Laplace: the same with the paper's 3λ³": (0.01565780, "right"),
+    "Laplace: the same with the printed 3λ³": (0.01565780, "right"),
 }
 
 

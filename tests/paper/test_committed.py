@@ -40,12 +40,12 @@ def test_verdicts_follow_from_the_committed_numbers(committed, claims):
     assert found
     for verdict in found:
         assert claims[verdict.name]["verdict"] == verdict.verdict
-        assert tuple(claims[verdict.name]["readings_for"]) == verdict.readings_for
+        assert tuple(claims[verdict.name]["choices_for"]) == verdict.choices_for
         assert claims[verdict.name]["evidence"] == verdict.evidence
 
 
 def test_the_default_reading_is_the_closest(claims):
-    counted = json.loads((FOLDER / "claims.json").read_text())["claims_that_hold_under_a_reading"]
+    counted = json.loads((FOLDER / "claims.json").read_text())["claims_that_hold_under_a_choice"]
     assert counted[DEFAULT.name] == max(counted.values())
 
 

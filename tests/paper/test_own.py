@@ -43,7 +43,7 @@ def test_a_file_is_studied_under_its_own_name(tmp_path, mine, capsys):
     ]
     assert _reproduce(output, *options, "--json") == 0
     captured = capsys.readouterr()
-    assert "left out, because not of numbers: who" in captured.err
+    assert "these columns are not numeric and are not used: who" in captured.err
     document = json.loads(captured.out)
     assert document["claims"] == []
     assert [(cell["mechanism"], cell["epsilon"]) for cell in document["cells"]] == [
@@ -118,9 +118,9 @@ def test_parquet_and_tabs_are_read(tmp_path, mine):
         ("a,b\n1,x\n2,\n", None),
         ("a,b\n1,2\n,3\n", "column 'a': 1 of 2 values are missing"),
         ("a,b\n1,2\nnan,3\n", "column 'a': 1 of 2 values are missing or not finite"),
-        ("a,b\nx,y\n", "no column of numbers, only a, b"),
+        ("a,b\nx,y\n", "no numeric column; its columns are: a, b"),
         ("a,b\n1,2\n", "at least two rows"),
-        ("a,b\n1,2,3\n", "not a whole text file"),
+        ("a,b\n1,2,3\n", "not a complete text file"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_by_name(tmp_path, text, message):

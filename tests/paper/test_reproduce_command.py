@@ -14,7 +14,7 @@ def test_case_study_as_json_and_nothing_else(tmp_path, capsys):
     captured = capsys.readouterr()
     assert code == 0
     document = json.loads(captured.out)
-    assert document["case_study"][0]["paper"] == "533.210"
+    assert document["case_study"][0]["printed"] == "533.210"
     assert {claim["name"] for claim in document["claims"]} >= {"framework-models-case-study"}
     assert "report.html" in document["files"]
     assert (tmp_path / "r" / "figure-3.svg").is_file()
@@ -54,7 +54,7 @@ def test_the_command_in_the_report_has_no_paths(tmp_path, capsys):
     [
         (["fig9"], "target = 'fig9' is not allowed"),
         (["fig3", "--scale", "huge"], "--scale 'huge' is not allowed"),
-        (["fig3", "--reading", "z9"], "--reading 'z9' is not allowed"),
+        (["fig3", "--lambda-choice", "z9"], "--lambda-choice 'z9' is not allowed"),
         (["fig3", "--normalize", "none"], "--normalize 'none' is not allowed"),
         (["fig3", "--workers", "-1"], "--workers -1 is not allowed"),
         (["fig3", "--seed", "-1"], "--seed -1 is not allowed"),

@@ -29,10 +29,12 @@ def test_a_plan_with_an_optional_vector() -> None:
     assert (best.mechanism, best.workload.n_coordinates) == ("codebook", 11)
     assert list(best.errors) == ["coordinate of move", "share with move"]
     assert "each of 10 coordinates and 1 share of users with a value will be within" in plan.summary
-    assert "standard errors: coordinate of move ±0.015, share with move" in plan.summary
-    assert "90 % of the users have an optional value (assumed)" in plan.summary
-    assert "zeros for means and one half for shares would score" in plan.summary
-    assert "each user sends 1 of 1 value by codebook" in plan.summary
+    assert any(
+        note.startswith("Standard errors: coordinate of move ±0.015, share with move") for note in plan.notes
+    )
+    assert "Assumes that 90 % of people have a value; pass --prior FILE to use your own share." in plan.notes
+    assert any(note.startswith("Zero for means and one half for shares would have") for note in plan.notes)
+    assert "Each person answers the question (vectors: codebook)." in plan.summary
     channel: Any = best.survey().channels[0]
     assert (channel.mechanism, channel.family.length) == ("codebook", 11)
     size = np.sqrt(1 / 12)  # the root mean square of a coordinate of vectors spread evenly in the ball
@@ -59,8 +61,8 @@ def test_beside_everything_else() -> None:
         "share with pay",
     }
     assert best.workload.what == "2 means, 12 coordinates, 2 shares of users with a value and 2 frequencies"
-    assert "90 % of the users have an optional value (assumed)" in plan.summary
-    assert "standard errors: " in plan.summary
+    assert "Assumes that 90 % of people have a value; pass --prior FILE to use your own share." in plan.notes
+    assert any(note.startswith("Standard errors: ") for note in plan.notes)
     assert len(best.draw().shares) == 5
     assert [channel.mechanism for channel in best.survey().channels].count("codebook") == 2
 
@@ -70,8 +72,8 @@ def test_users_and_budgets_are_solved_for() -> None:
     users = hd.plan(schema=schema, epsilon=4.0, tolerance={"move": 0.1}, mechanisms=["duchi"])
     assert users.own_units["move"]["all"] == pytest.approx(0.1, rel=0.005)
     assert "all of these at once: coordinates of move ±0.1" in users.summary
-    told: Any = {"prior": {"move": {"present": 0.3}}, "mechanisms": ["duchi"]}
-    rarer = hd.plan(schema=schema, epsilon=4.0, tolerance={"move": 0.1}, **told)
+    given: Any = {"prior": {"move": {"present": 0.3}}, "mechanisms": ["duchi"]}
+    rarer = hd.plan(schema=schema, epsilon=4.0, tolerance={"move": 0.1}, **given)
     assert rarer.best.users > 8 * users.best.users  # nearly (0.9/0.3)² times
     budget = hd.plan(schema=hd.Schema([MOVE]), users=50_000, tolerance=0.05)
     assert budget.best.tolerance_joint <= 0.05
@@ -94,20 +96,20 @@ def test_what_is_known_of_the_vectors_and_of_the_gaps() -> None:
         group = plan.best.workload.groups[0]
         assert (group.present, group.energy) == (0.5, pytest.approx(1.0))
         assert group.squares == pytest.approx(0.5)
-        assert "50 % of the users have an optional value (as given)" in plan.summary
+        assert "Uses the given share of people with an optional value, 50 %." in plan.notes
         assert plan.setting.prior_name == "given"
 
 
-def test_the_share_can_be_told() -> None:
+def test_the_share_can_be_given() -> None:
     schema = hd.Schema([PAIR, MOVE])
     prior: Any = {"pair": {"present": 0.2}, "move": {"present": 1.0, "values": [[1.0] + [0.0] * 9, None]}}
     plan = hd.plan(schema=schema, users=10_000, epsilon=4.0, prior=prior)
     pair, move = (plan.best.workload.groups[k] for k in plan.best.workload.places)
     assert (pair.present, pair.energy) == (0.2, None)
     assert (move.present, move.energy) == (1.0, pytest.approx(0.25))
-    assert "20 % to 100 % of the users have an optional value (as given)" in plan.summary
+    assert "Uses the given share of people with an optional value, 20 % to 100 %." in plan.notes
     part = hd.plan(schema=schema, users=10_000, epsilon=4.0, prior={"pair": {"present": 0.9}})
-    assert "(in part assumed)" in part.summary
+    assert any("(given for some dimensions)" in note for note in part.notes)
     wrong: list[Any] = [{"present": 0.0}, {"present": 1.5}, {"present": True}, {"share": 0.5}]
     for given in wrong:
         with pytest.raises(InvalidInput, match=r"of an optional vector \{'present': a share above 0"):
@@ -126,10 +128,10 @@ def test_a_tally_tells_the_share() -> None:
     tally = simulate_tally(pa.table({"pair": rows}), hd.Survey(schema, epsilon=4.0), seed=1)
     plan = hd.plan(users=10_000, epsilon=4.0, prior=tally)
     assert plan.best.workload.groups[0].present == pytest.approx(0.3, abs=0.03)
-    assert "(as given)" in plan.summary
+    assert any(note.startswith("Uses the given share") for note in plan.notes)
     needed = hd.Schema(
         [hd.Vector("pair", 2)]
-    )  # nobody may leave it out any more: nothing is told of the vectors
+    )  # no user may leave it out any more: the tally has no information about the vectors
     group = hd.plan(schema=needed, users=1000, epsilon=1.0, prior=tally).best.workload.groups[0]
     assert (group.present, group.energy) == (None, None)
     everybody = simulate_tally(pa.table({"pair": [[1.0, 0.5]] * 50}), hd.Survey(schema, epsilon=4.0), seed=1)
@@ -141,24 +143,24 @@ def test_a_tally_tells_the_share() -> None:
     )
     assert 0.0 < nobody.priors()["pair"]["present"] < 0.1
     one = simulate_tally(pa.table({"pair": [[1.0, 0.5]]}), hd.Survey(schema, epsilon=4.0), seed=3)
-    with pytest.raises(InvalidInput, match="the tally tells no dimension's distribution"):
+    with pytest.raises(InvalidInput, match="the tally does not determine the distribution of any dimension"):
         one.priors()
 
 
-def test_no_promise_where_no_mean_is_told() -> None:
-    """A mean among too few is not told, so nothing is promised of it; asked for users, there are enough to tell it."""
+def test_no_accuracy_is_promised_where_no_mean_is_estimated() -> None:
+    """No accuracy is promised for a mean that cannot be estimated; a solved number of users is large enough."""
     schema, prior = hd.Schema([MOVE]), {"move": {"present": 0.05}}
     plan = hd.plan(schema=schema, users=300, epsilon=1.0, prior=prior)
     assert plan.best.tolerance_each == plan.best.tolerance_joint == np.inf
     assert plan.best.probability_within == 0.0
     assert (
-        "nothing can be promised of 10 coordinates and 1 share of users with a value: the share"
+        "no accuracy can be promised for 10 coordinates and 1 share of users with a value, because the share"
         in plan.summary
     )
     assert "∞" not in plan.summary
     named = hd.plan(schema=schema, users=300, epsilon=1.0, prior=prior, tolerance={"move": 1.0})
     assert not named.reachable
-    assert "nothing can be promised of move: the share of users" in named.summary
+    assert "no accuracy can be promised for move, because the share of users" in named.summary
     enough = hd.plan(schema=schema, epsilon=1.0, prior=prior, tolerance={"move": 2.0}).best
     assert enough.errors["share with move"] < 0.05 / 3
     other = hd.plan(
@@ -171,13 +173,13 @@ def test_no_promise_where_no_mean_is_told() -> None:
     )
     assert np.isfinite(other.best.tolerance_each)  # nothing is asked of the vector
     number = hd.plan(schema=hd.Schema([PAY]), users=300, epsilon=1.0, prior={"pay": {"present": 0.05}})
-    assert "nothing can be promised of 1 mean and 1 share" in number.summary
+    assert "no accuracy can be promised for 1 mean and 1 share" in number.summary
 
 
-def test_few_answers_are_bounded() -> None:
+def test_small_samples_have_bounds() -> None:
     plan = hd.plan(schema=hd.Schema([MOVE]), users=30, epsilon=4.0)
     assert plan.best.small_sample
-    assert "for all of them at once nothing useful can be promised" in plan.summary
+    assert "no useful bound holds for all of them at once" in plan.summary
     sizes = [
         farthest(Workload((Group(1, length=5, optional=True, present=π),)), "", 1.0, 1) for π in (0.9, 0.1)
     ]
@@ -201,11 +203,11 @@ def test_no_vectors_are_worse_than_the_worst(length: int, epsilon: float) -> Non
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize(("epsilon", "share"), [(4.0, 0.7), (2.0, 0.5), (4.0, 0.15)])
-def test_what_is_foretold_comes_true_on_real_data(epsilon: float, share: float) -> None:
+def test_predictions_hold_on_real_data(epsilon: float, share: float) -> None:
     """Ten numbers of patients, some of whom have none, beside another number; 4,000 users drawn from 442.
 
     Mean squares over 80 collections, of the coordinates and of the share, are within 4.5 standard errors of what is
-    foretold: a right plan fails in 0.1 % of seeds. Added are 3 δ², the next order after the delta method, where δ is
+    predicted: a right plan fails in 0.1 % of seeds. Added are 3 δ², the next order after the delta method, where δ is
     the relative error of the share. All coordinates and the share are within the tolerance for all at once in 69
     collections of 80 or more: with 95 % probability in each, fewer happen in 0.1 % of seeds.
     """

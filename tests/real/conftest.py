@@ -21,7 +21,7 @@ class Real(NamedTuple):
 
 
 def times(table: pa.Table, n: int) -> pa.Table:
-    """The rows of a table again and again, so that a few hundred people are enough for narrow intervals."""
+    """The rows of a table repeated, so that a table of some hundred people gives narrow intervals."""
     return pa.concat_tables([table] * -(-n // table.num_rows)).slice(0, n)
 
 
@@ -43,7 +43,7 @@ def real(columns: dict[str, np.ndarray | pa.Array], schema: Schema, n: int = 30_
 
 @pytest.fixture(scope="session")
 def wine() -> Real:
-    """Thirteen measurements of wines, in units from tenths to thousands, and the grower as a whole number."""
+    """Thirteen measurements of wines, in units from tenths to thousands, and the grower as an integer."""
     data = datasets.load_wine()
     names = [name.replace("/", " of ") for name in data.feature_names]
     columns = {name: data.data[:, j] for j, name in enumerate(names)}

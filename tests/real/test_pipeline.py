@@ -69,7 +69,7 @@ def test_the_truth_is_found(kind: str, name: str, request: pytest.FixtureRequest
     assert accounts[0].rows() == accounts[1].rows() == Local(1).data_quality(data.table, survey).rows()
 
 
-def test_one_in_fifteen_missing_is_counted_and_told(cancer: Any, tmp_path: Path) -> None:
+def test_one_in_fifteen_missing_is_counted_and_reported(cancer: Any, tmp_path: Path) -> None:
     survey = Survey(cancer.schema, epsilon=1.0, mechanism="duchi")
     missing = cancer.table.column("radius").null_count
     with pytest.warns(
@@ -102,7 +102,7 @@ def test_intervals_cover_the_truth(wine: Any) -> None:
 
     False alarms: if the seven rows of a collection stood or fell together and covered with probability 0.93, it would
     be P(Binomial(40, 0.93) <= 25) = 4e-8; for independent rows it is below 1e-30. Intervals that cover with
-    probability 0.5 fail here all but surely.
+    probability 0.5 almost always fail here.
     """
     survey = Survey(wine.schema, epsilon=4.0, sampled=5, mechanism="duchi")
     table = wine.table.slice(0, 178 * 16)  # whole copies of the data set: the truth is that of the set itself

@@ -129,7 +129,7 @@ def test_the_slab_finds_its_centre() -> None:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("sigma", [0.003, 0.05, 0.3])
-def test_intervals_cover_and_spreads_foretell(sigma: float) -> None:
+def test_intervals_cover_and_spreads_are_correct(sigma: float) -> None:
     """5 seeded repeats of 500 dimensions under a prior that the fit can learn: the posterior's intervals cover."""
     rng = np.random.default_rng(4)
     cover, predicted, error = [], [], []

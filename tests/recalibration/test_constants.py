@@ -17,7 +17,7 @@ from hdr4me import recalibration
 from hdr4me.planner.plan import recalibration as planned
 from hdr4me.recalibration import auto, frequencies
 from hdr4me.recalibration.auto import intervals, posterior, priors, risk, structure
-from hdr4me.recalibration.auto.risk import Reading
+from hdr4me.recalibration.auto.risk import Evaluation
 
 POPULATIONS = {
     "zeros": lambda d, rng: np.zeros(d),
@@ -154,10 +154,10 @@ def test_a_rule_replaces_another_from_two_and_a_half_standard_errors_on(errors: 
     first = np.full(n, 0.2)
     # (0.2 − f)² − 0.2² over 2·s·f/√n, the difference of the squares over its standard error, is −errors.
     second = first - (2 * 0.2 - errors * 2 * s / np.sqrt(n))
-    readings = {"first": Reading(first, still), "second": Reading(second, still)}
-    base = Reading(np.full(n, 0.3), np.full(n, s**2))
-    rules: Any = {name: (lambda y, name=name: name) for name in readings}
-    found = risk.choose(rules, base, x, np.full(n, s), lambda rule: readings[rule(x)])  # type: ignore[index]
+    evaluations = {"first": Evaluation(first, still), "second": Evaluation(second, still)}
+    base = Evaluation(np.full(n, 0.3), np.full(n, s**2))
+    rules: Any = {name: (lambda y, name=name: name) for name in evaluations}
+    found = risk.choose(rules, base, x, np.full(n, s), lambda rule: evaluations[rule(x)])  # type: ignore[index]
     assert (found.used, found.share) == (used, 1.0)
 
 

@@ -99,14 +99,14 @@ def test_the_public_name() -> None:
 
 
 def test_the_guarantee_names_some_and_all_apart() -> None:
-    # The counter-example: θ = 0.9, σ = 0.45, d = 100, z = 3. The theorem prints 0.930; L1 helps never.
+    # The counter-example: θ = 0.9, σ = 0.45, d = 100, z = 3. The theorem states 0.930; L1 never reduces the error.
     rng = np.random.default_rng(5)
     theta, s = np.full(100, 0.9), np.full(100, 0.45)
     found = recalibrate(theta, s, "l1", z=3)
     assert found.guarantee is not None
     assert found.guarantee.probability_some == pytest.approx(0.930188, abs=1e-6)
     assert found.guarantee.probability_all < 1e-150
-    assert "what its proof needs" in str(found.guarantee)
+    assert "needed by its proof" in str(found.guarantee)
     wins = 0
     for _ in range(200):
         x = theta + s * rng.normal(size=100)

@@ -31,7 +31,7 @@ def _oue(truth: np.ndarray, n: int, epsilon: float, rng: np.random.Generator) ->
     [(_grr, 0.6, 100, 500, 4.0), (_oue, 0.7, 50, 3000, 2.0), (_grr, 1 / 5.19, 100, 500, 4.0)],
     ids=["one large among rare", "one large among rare, OUE", "fairly even"],
 )
-def test_no_harm_and_the_rare_keep_their_mass(
+def test_the_error_does_not_increase_and_rare_categories_keep_their_mass(
     collect: object, large: float, v: int, n: int, epsilon: float
 ) -> None:
     """Seeded. The first used to become .992 of .604, with 11 times the raw error."""
@@ -58,18 +58,18 @@ def test_the_order_of_categories_does_not_matter() -> None:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("method", ["auto", "norm_sub", "bayes", "clip"])
-def test_the_error_announced_is_near_the_real_one(method: str) -> None:
+def test_the_expected_error_is_near_the_real_error(method: str) -> None:
     """Zipf, 30 categories, 10 seeded repeats: within 40 % (standard error of the mean about 12 %)."""
     truth = 1 / np.arange(1, 31)
     truth /= truth.sum()
     rng = np.random.default_rng(2)
-    told, real = [], []
+    expected, real = [], []
     for _ in range(10):
         found, error = _oue(truth, 5000, 2.0, rng)
         answer = recalibrate_frequencies(found, error, method)
-        told.append(answer.expected_error_after)
+        expected.append(answer.expected_error_after)
         real.append(np.mean((answer.frequencies - truth) ** 2))
-    assert np.mean(told) == pytest.approx(np.mean(real), rel=0.4)
+    assert np.mean(expected) == pytest.approx(np.mean(real), rel=0.4)
 
 
 def test_many_categories_and_errors_that_are_no_function_of_the_frequency() -> None:
@@ -81,29 +81,29 @@ def test_many_categories_and_errors_that_are_no_function_of_the_frequency() -> N
 
 
 @pytest.mark.no_cover
-def test_about_one_report_a_category_is_announced_right() -> None:
+def test_the_expected_error_with_one_report_per_category() -> None:
     """Numbers of reports are far from normal there. Seeded; the ratio of twelve draws varies by some 5 %."""
     rng = np.random.default_rng(11)
     truth = 1 / np.arange(1, 501)
     truth /= truth.sum()
-    told = real = 0.0
+    expected = real = 0.0
     for _ in range(12):
         found, error = _grr(truth, 500, 4.0, rng)
         answer = recalibrate_frequencies(found, error)
-        told += answer.expected_error_after
+        expected += answer.expected_error_after
         real += float(np.mean((answer.frequencies - truth) ** 2))
-    assert 0.8 < told / real < 1.25
+    assert 0.8 < expected / real < 1.25
 
 
 @pytest.mark.no_cover
-def test_one_category_with_most_of_the_noise_is_announced_right() -> None:
+def test_the_expected_error_with_most_noise_in_one_category() -> None:
     """Its noise was measured by four random signs, always the same: half of the real error. Seeded; ± some 15 %."""
     rng = np.random.default_rng(12)
     truth = np.r_[0.8, np.full(39, 0.2 / 39)]
-    told = real = 0.0
+    expected = real = 0.0
     for _ in range(40):
         found, error = _grr(truth, 20_000, 3.0, rng)
         answer = recalibrate_frequencies(found, error)
-        told += answer.expected_error_after
+        expected += answer.expected_error_after
         real += float(np.mean((answer.frequencies - truth) ** 2))
-    assert 0.75 < told / real < 1.5
+    assert 0.75 < expected / real < 1.5

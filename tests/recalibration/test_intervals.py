@@ -125,5 +125,5 @@ def test_standard_errors_belong_to_the_method_or_are_absent() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(InvalidInput, match="kind = 'narrow' is not allowed: use one of honest"):
+    with pytest.raises(InvalidInput, match="kind = 'narrow' is not allowed: use one of conservative"):
         recalibrate([0.1], 0.1).interval(0.9, "narrow")

@@ -1,4 +1,4 @@
-"""HDR4ME L1: one step, its weights, and where it harms."""
+"""HDR4ME L1: one step, its weights, and where it increases the error."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_bias_is_added_to_the_weight() -> None:
 
 
 @pytest.mark.parametrize(("z", "turning"), [(1, 1.28), (2, 1.05), (3, 1.006)])
-def test_it_harms_once_the_signal_exceeds_the_noise(z: float, turning: float) -> None:
+def test_it_increases_the_error_where_the_signal_exceeds_the_noise(z: float, turning: float) -> None:
     def risk(theta: float) -> float:
         def loss(e: float) -> float:
             return float((soft_threshold(np.array(theta + e), np.array(z)) - theta) ** 2 * norm.pdf(e))

@@ -1,4 +1,4 @@
-"""HDR4ME L2: one step, the readings of its reference, and where it harms."""
+"""HDR4ME L2: one step, the choices of its reference, and where it increases the error."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_it_is_the_minimum_of_the_regularised_loss() -> None:
     np.testing.assert_allclose(found - X + 2 * WEIGHTS * found, 0, atol=1e-14)  # the gradient
 
 
-def test_the_readings_of_the_reference() -> None:
+def test_the_choices_of_the_reference() -> None:
     x, s = [0.5, -0.25], [0.1, 0.2]
     by = {
         name: recalibrate(x, s, "l2", z=1, reference=name).enhanced_mean
@@ -47,7 +47,9 @@ def test_the_bias_enters_weight_and_reference() -> None:
 
 @pytest.mark.parametrize("z", [1.0, 2.0, 3.0])
 @pytest.mark.parametrize("sigma", [0.05, 0.3, 1.0])
-def test_with_the_domain_as_reference_it_harms_beyond_the_documented_signal(z: float, sigma: float) -> None:
+def test_with_the_domain_as_reference_it_increases_the_error_beyond_the_documented_signal(
+    z: float, sigma: float
+) -> None:
     def risk(theta: float) -> float:  # (σ² + (zσθ)²)/(1 + zσ)²
         factor = 1 / (1 + z * sigma)
         assert shrink(np.array([1.0]), np.array([z * sigma / 2]))[0] == pytest.approx(factor)

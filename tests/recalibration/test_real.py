@@ -1,4 +1,4 @@
-"""Real data, small: no harm, honest intervals at the edges. Needs scikit-learn, a development dependency."""
+"""Small real data: the error does not increase, and conservative intervals cover at the edges; needs scikit-learn."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def _scaled(name: str) -> np.ndarray:
 @pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["digits", "breast_cancer", "diabetes", "wine"])
 @pytest.mark.parametrize("users", [10_000, 1_000_000])
-def test_no_harm_and_honest_coverage(name: str, users: int) -> None:
+def test_the_error_does_not_increase_and_conservative_intervals_cover(name: str, users: int) -> None:
     """Seeded; six repeats of 13 dimensions can exceed 1.05 by chance, and one other seed did (120 repeats: 1.000).
 
     The framework's noise at ε = 4, one dimension from each user, by Duchi's variance (e+1)²/(e−1)² − t².

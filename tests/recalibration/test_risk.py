@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hdr4me.recalibration import METHODS, recalibrate
-from hdr4me.recalibration.auto.risk import choose, clip_risk, difference, probes, read, stein_risk
+from hdr4me.recalibration.auto.risk import choose, clip_risk, difference, evaluate, probes, stein_risk
 from hdr4me.recalibration.hdr4me import soft_threshold
 from hdr4me.recalibration.shrinkage import james_stein, norm_sub
 
@@ -28,14 +28,16 @@ S = np.linspace(0.1, 0.4, 60)
     ],
     ids=["nothing", "zeros", "clip", "soft threshold", "James-Stein", "simplex", "running mean"],
 )
-def test_the_measured_error_is_unbiased_and_knows_its_own_error(rule: Callable[..., np.ndarray]) -> None:
+def test_the_measured_error_is_unbiased_and_its_standard_error_is_correct(
+    rule: Callable[..., np.ndarray],
+) -> None:
     """225 seeded repeats: the mean of measured − real within 4 standard errors (false alarm 6e-5, before seeding)."""
     rng = np.random.default_rng(1)
     directions = probes(S, dependent=True)
     gaps, errors = [], []
     for _ in range(225):
         x = THETA + S * rng.normal(size=60)
-        found = read(rule, x, directions)
+        found = evaluate(rule, x, directions)
         measured = stein_risk(found, x, S)
         gaps.append(measured.value - np.mean((found.value - THETA) ** 2))
         errors.append(measured.standard_error)
@@ -49,8 +51,8 @@ def test_a_difference_is_far_better_known_than_the_errors() -> None:
     rng = np.random.default_rng(2)
     x = THETA + S * rng.normal(size=60)
     directions = probes(S)
-    one = read(lambda y: 0.95 * y, x, directions)
-    two = read(np.copy, x, directions)
+    one = evaluate(lambda y: 0.95 * y, x, directions)
+    two = evaluate(np.copy, x, directions)
     apart = difference(one, two, x, S)
     assert apart.value == pytest.approx(stein_risk(one, x, S).value - stein_risk(two, x, S).value, rel=1e-9)
     assert apart.standard_error < 0.2 * stein_risk(two, x, S).standard_error
@@ -58,7 +60,7 @@ def test_a_difference_is_far_better_known_than_the_errors() -> None:
 
 def test_few_dimensions_are_probed_one_by_one() -> None:
     s = np.array([0.1, 0.2, 0.3])
-    found = read(lambda x: np.full(3, x.mean()), np.zeros(3), probes(s))
+    found = evaluate(lambda x: np.full(3, x.mean()), np.zeros(3), probes(s))
     np.testing.assert_allclose(found.response, s**2 / 3, rtol=1e-12)  # Σ∇δ has s²/3 on its diagonal
 
 
@@ -70,7 +72,7 @@ def test_what_all_dimensions_do_in_common_is_measured_too(dims: int) -> None:
     def towards_the_mean(x: np.ndarray) -> np.ndarray:
         return x.mean() + own * (x - x.mean())
 
-    found = read(towards_the_mean, np.zeros(dims), probes(s)).response
+    found = evaluate(towards_the_mean, np.zeros(dims), probes(s)).response
     exact = s**2 * (own + (1 - own) / dims)
     assert abs(found.sum() - exact.sum()) < 0.35 * 0.3**2 * (1 - own)  # the mean's part is 1 of this
 
@@ -84,9 +86,9 @@ def test_a_gain_beyond_what_the_move_allows_is_not_believed() -> None:
     def jumping(y: np.ndarray) -> np.ndarray:
         return y + 0.01 * np.where(y > x, -1.0, 1.0)
 
-    base = read(np.copy, x, probes(s))
-    assert difference(read(jumping, x, probes(s)), base, x, s).value < -0.5 * 0.1**2
-    assert choose({"jumping": jumping}, base, x, s, lambda rule: read(rule, x, probes(s))).used == "base"
+    base = evaluate(np.copy, x, probes(s))
+    assert difference(evaluate(jumping, x, probes(s)), base, x, s).value < -0.5 * 0.1**2
+    assert choose({"jumping": jumping}, base, x, s, lambda rule: evaluate(rule, x, probes(s))).used == "base"
 
 
 def test_clippings_own_error_against_simulation() -> None:
@@ -103,13 +105,18 @@ def test_a_harmful_rule_is_not_chosen_and_a_helpful_one_is() -> None:
     theta, s = rng.uniform(-0.9, 0.9, 80), np.full(80, 0.05)
     x = theta + s * rng.normal(size=80)
     directions = probes(s)
-    base = read(np.copy, x, directions)
+    base = evaluate(np.copy, x, directions)
     assert (
-        choose({"zeros": np.zeros_like}, base, x, s, lambda rule: read(rule, x, directions), None).used
+        choose({"zeros": np.zeros_like}, base, x, s, lambda rule: evaluate(rule, x, directions), None).used
         == "base"
     )
     helped = choose(
-        {"truth": lambda x: x + 0.8 * (theta - x)}, base, x, s, lambda rule: read(rule, x, directions), None
+        {"truth": lambda x: x + 0.8 * (theta - x)},
+        base,
+        x,
+        s,
+        lambda rule: evaluate(rule, x, directions),
+        None,
     )
     assert (helped.used, helped.share) == ("truth", 1.0)
 
@@ -120,37 +127,37 @@ def test_a_rule_that_half_helps_gets_a_share() -> None:
     directions = probes(s)
     found = choose(
         {"zeros": np.zeros_like},
-        read(np.copy, x, directions),
+        evaluate(np.copy, x, directions),
         x,
         s,
-        lambda rule: read(rule, x, directions),
+        lambda rule: evaluate(rule, x, directions),
         None,
     )
     assert 0 <= found.share < 1
-    mixed = difference(found.reading, read(np.copy, x, directions), x, s)
+    mixed = difference(found.evaluation, evaluate(np.copy, x, directions), x, s)
     assert mixed.value <= 0.01 * 0.04  # no worse than the tolerance allows
 
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"none"}))
-def test_announced_is_the_methods_own_error(method: str) -> None:
-    """Five means at ε = 2: James–Stein used to announce the error of a posterior that was not used.
+def test_the_expected_error_is_that_of_the_method(method: str) -> None:
+    """Five means at ε = 2: the expected error of James–Stein is not that of the unused posterior.
 
     200 dimensions, 8 seeded repeats: the announced error within 15 % of the real one (sd about 4 %).
     """
     rng = np.random.default_rng(5)
     theta = rng.normal(0.2, 0.3, 200).clip(-1, 1)
-    told, real = [], []
+    expected, real = [], []
     for _ in range(8):
         found = recalibrate(theta + 0.2 * rng.normal(size=200), 0.2, method)
-        told.append(found.expected_error_after)
+        expected.append(found.expected_error_after)
         real.append(np.mean((found.enhanced_mean - theta) ** 2))
         assert found.expected_error_uncertainty > 0
-    assert np.mean(told) == pytest.approx(np.mean(real), rel=0.15)
+    assert np.mean(expected) == pytest.approx(np.mean(real), rel=0.15)
 
 
 def test_where_noise_drowns_the_domain_no_gain_is_invented() -> None:
-    """Means near an edge under noise of 18: nothing tells them from zero, and the error announced allows for it."""
+    """Means near an edge under noise of 18 cannot be distinguished from zero, and the expected error allows for it."""
     rng = np.random.default_rng(6)
     theta = rng.uniform(0.85, 1.0, 200)
     found = recalibrate(theta + 18 * rng.normal(size=200), 18.0)
@@ -158,7 +165,7 @@ def test_where_noise_drowns_the_domain_no_gain_is_invented() -> None:
 
 
 @pytest.mark.no_cover
-def test_means_that_follow_their_noise_are_not_harmed() -> None:
+def test_means_correlated_with_their_noise() -> None:
     """θ = 2σ where σ is above its median: an exchangeable prior had 1.5 to 1.9 times the error here."""
     rng = np.random.default_rng(7)
     s = 0.1 * np.exp(0.7 * rng.normal(size=100))
@@ -172,7 +179,7 @@ def test_means_that_follow_their_noise_are_not_harmed() -> None:
     assert after <= 1.02 * before
 
 
-def test_james_stein_with_tenfold_errors_does_not_harm() -> None:
+def test_james_stein_with_tenfold_errors_does_not_increase_the_error() -> None:
     """1.24 times the error before; seeded."""
     rng = np.random.default_rng(8)
     s = np.geomspace(0.02, 0.2, 10)
@@ -187,16 +194,16 @@ def test_james_stein_with_tenfold_errors_does_not_harm() -> None:
 
 @pytest.mark.no_cover
 def test_equal_standard_errors_are_never_split_by_the_means() -> None:
-    """Levels that cut through equal errors sorted by the means: 0.07 of the real error announced, 88 % covered."""
+    """Levels that divide equal errors sorted by the means had 0.07 of the real error and 88 % coverage."""
     rng = np.random.default_rng(8)
     s = np.repeat([0.1, 0.3], [50, 70])
     theta = np.clip(rng.normal(0.3, 0.25, 120), -1, 1)
-    told = real = held = 0.0
+    expected = real = held = 0.0
     for _ in range(20):
         found = recalibrate(theta + s * rng.normal(size=120), s)
         low, high = found.interval(0.95, "average")
-        told += found.expected_error_after
+        expected += found.expected_error_after
         real += float(np.mean((found.enhanced_mean - theta) ** 2))
         held += float(np.mean((low <= theta) & (theta <= high))) / 20
-    assert 0.75 < told / real < 1.5
+    assert 0.75 < expected / real < 1.5
     assert held >= 0.94

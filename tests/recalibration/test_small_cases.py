@@ -64,6 +64,6 @@ def test_the_measurement() -> None:
 
 def test_the_words_and_the_step_of_one_report() -> None:
     found = harms(0.01, 0.05), harms(0.01, 0.0106), harms(0.01, 0.0104)
-    assert found == ("5.0 times worse", "1.1 times worse", None)
+    assert found == ("5.0 times as large", "1.1 times as large", None)
     f = np.array([0.0, 0.02, 0.06, 0.02])
     assert (_one_report(f, np.full(4, 0.02)), _one_report(f, np.full(4, 0.1))) == (0.02, None)

@@ -50,7 +50,7 @@ def numeric_survey(mechanism: object, d: int, m: int, epsilon: float) -> Survey:
 @pytest.mark.parametrize("sampled", ["one", "all"])
 @pytest.mark.parametrize("name", NUMERIC)
 def test_numeric_mechanisms(simulate, name: str, sampled: str) -> None:
-    """Duchi's two cells cannot tell how the users' values spread: with all dimensions sent it gets users who agree."""
+    """Duchi's two cells do not determine the variance of the values; with all dimensions sent its users are equal."""
     survey = numeric_survey(name, DIMS, 1 if sampled == "one" else DIMS, epsilon=1.5)
     n = DIMS * ANSWERS if sampled == "one" else ANSWERS
     base = skewed(ANSWERS)

@@ -132,7 +132,7 @@ def test_cumulative_shares_rise_and_their_bounds_hold(survey_of, tally_of):
 
 @pytest.mark.parametrize("mechanism", ["optimal", "piecewise", "square_wave"])
 @pytest.mark.parametrize("even", [False, True])
-def test_weights_keep_their_side_at_every_input(survey_of, mechanism, even):
+def test_weights_satisfy_their_inequality_at_every_input(survey_of, mechanism, even):
     """Lower bounds up to x come from the mirror image of upper ones, where the table is its own mirror image."""
     bounds = Bounds(survey_of(mechanism=mechanism).questions[0].channel.response.marginal())
     for high in (-0.97, -0.31, 0.25):
@@ -182,7 +182,7 @@ def test_optional_numbers_have_a_distribution_among_those_who_have_one(survey_of
     assert answer.value[0] == pytest.approx(true, abs=0.05)  # one seeded draw
 
 
-def test_a_pair_of_numbers_shows_both_shapes():
+def test_a_pair_of_numbers_has_both_distributions():
     survey = hd.Survey(
         hd.Schema([hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1)]), epsilon=2.0, pairs=[("a", "b")]
     )
@@ -205,14 +205,14 @@ def test_a_pair_of_numbers_shows_both_shapes():
 
 
 @pytest.mark.parametrize("statistic", ["distribution", "quantile", "variance", "sd"])
-def test_two_cells_carry_no_shape(survey_of, tally_of, statistic):
+def test_two_cells_carry_no_distribution(survey_of, tally_of, statistic):
     tally = tally_of(np.zeros(100), survey_of(mechanism="duchi"), 1)
     with pytest.raises(InvalidInput, match=r"cannot be estimated from reports by 'duchi'.*square_wave"):
         hd.ask(tally, statistic, "x")
     assert len(hd.ask(tally, statistic)) == 0
 
 
-def test_a_category_is_sent_to_its_frequency():
+def test_a_category_is_referred_to_its_frequency():
     tally = hd.Tally(hd.Survey(hd.Schema([hd.Categorical("c", ["a", "b"])])))
     with pytest.raises(InvalidInput, match="ask for its frequency"):
         hd.ask(tally, "quantile", "c")
@@ -254,17 +254,17 @@ def test_without_reports_nothing_is_known(survey_of):
     assert hd.ask(hd.Tally(survey_of()), "variance").status == ("no reports",)
 
 
-def test_progress_is_told(survey_of):
+def test_progress_is_reported(survey_of):
     survey = hd.Survey(hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(5)]))
     tally = hd.Tally(survey)
     tally.counts[:] = 10
     tally.n_reports = 78 * 25
-    told = []
-    hd.ask(tally, "distribution", progress=lambda done, of: told.append((done, of)))
-    assert told[-1] == (5, 5)
+    calls = []
+    hd.ask(tally, "distribution", progress=lambda done, of: calls.append((done, of)))
+    assert calls[-1] == (5, 5)
 
 
-def test_a_survey_says_what_it_is_for():
+def test_the_purpose_chooses_the_mechanism():
     schema = hd.Schema([hd.Numeric("x", 0, 1)])
     for purpose, mechanism in (("mean", "optimal"), ("distribution", "square_wave"), ("both", "piecewise")):
         assert hd.Survey(schema, purpose=purpose) == hd.Survey(schema, mechanism=mechanism)

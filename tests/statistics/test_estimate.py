@@ -59,7 +59,7 @@ def test_the_standard_error_by_hand(mixed: Survey, some_reports: np.ndarray, ans
     assert answer.means.scaled_error[0] ** 2 == pytest.approx(expected, rel=1e-10)
 
 
-def test_a_coin_carries_no_square(mixed: Survey, some_reports: np.ndarray, answer: Answer) -> None:
+def test_two_cells_carry_no_square(mixed: Survey, some_reports: np.ndarray, answer: Answer) -> None:
     """Two cells: no correction for the finite population, so the plain s²/r."""
     counts = Tally(mixed).add_block(some_reports).counts[3:5].astype(float)
     r = counts.sum()
@@ -70,7 +70,7 @@ def test_a_coin_carries_no_square(mixed: Survey, some_reports: np.ndarray, answe
 
 def test_frequencies_by_hand(mixed: Survey, some_reports: np.ndarray, answer: Answer) -> None:
     tally = Tally(mixed).add_block(some_reports)
-    color, pet = answer.frequencies("color"), answer.frequencies("pet")
+    color, pet = answer.frequencies("colour"), answer.frequencies("pet")
     counts = tally.counts[5:9]
     r = counts.sum()
     assert color.categories == ("red", "green", "blue", "grey")
@@ -83,7 +83,7 @@ def test_frequencies_by_hand(mixed: Survey, some_reports: np.ndarray, answer: An
     noise = (f * 0.25 + (1 - f) * 0.1875) / 0.25**2
     expected = noise / r + f * (1 - f) * (1 / r - 1 / 1000) * 1000 / 999
     assert pet.standard_error**2 == pytest.approx(expected, rel=1e-12)
-    assert tuple(dict.fromkeys(answer.of("frequency").dimensions)) == ("color", "pet")
+    assert tuple(dict.fromkeys(answer.of("frequency").dimensions)) == ("colour", "pet")
     with pytest.raises(InvalidInput, match="'age' is not a categorical"):
         answer.frequencies("age")
 
@@ -92,11 +92,11 @@ def test_nothing_is_clipped(mixed: Survey) -> None:
     reports = [Report(mixed.fingerprint, ((0, 2), (2, 0)))] * 50
     answer = Tally(mixed).add(reports).estimate()
     assert answer.means.value[0] == 300.0
-    assert answer.frequencies("color").value.tolist() == [1.75, -0.25, -0.25, -0.25]
-    assert (answer.frequencies("color").standard_error > 0).all()
+    assert answer.frequencies("colour").value.tolist() == [1.75, -0.25, -0.25, -0.25]
+    assert (answer.frequencies("colour").standard_error > 0).all()
 
 
-def test_an_error_is_never_zero_for_lack_of_variety(mixed: Survey) -> None:
+def test_equal_reports_do_not_give_a_zero_error(mixed: Survey) -> None:
     """Fifty equal reports: s² is 0, but the table's own smallest variance over r is a floor."""
     answer = Tally(mixed).add([Report(mixed.fingerprint, ((0, 2), (2, 0)))] * 50).estimate()
     table = mixed.channels[0]
@@ -136,7 +136,7 @@ def test_two_reports_do_not_crash(mixed: Survey) -> None:
 def test_the_table_follows_the_schema_and_the_intervals(mixed: Survey, answer: Answer) -> None:
     rows = answer.table(0.9)
     expected = [("age", None), ("debt", None)]
-    expected += [("color", c) for c in ("red", "green", "blue", "grey")] + [
+    expected += [("colour", c) for c in ("red", "green", "blue", "grey")] + [
         ("pet", c) for c in ("none", "cat", "dog")
     ]
     assert [(row["dimension"], row["category"]) for row in rows] == expected
@@ -205,7 +205,7 @@ def test_the_next_step_is_one_call(answer: Answer) -> None:
     assert better.frequencies("pet").value.sum() == pytest.approx(1)
 
 
-def test_the_rooms_above_are_loaded_only_when_asked() -> None:
+def test_higher_layers_are_imported_on_demand() -> None:
     code = """
 import sys, hdr4me.tally
 assert "hdr4me.statistics" not in sys.modules
@@ -246,10 +246,10 @@ def test_asking_for_one_statistic(mixed: Survey, some_reports: np.ndarray, answe
     tally = Tally(mixed).add_block(some_reports)
     assert ask(tally, "mean").table() == answer.means.table()
     assert tally.ask("mean", "debt").table() == answer["debt"].table()
-    assert tally.ask("frequency", ["pet", "color"]).dimensions == ("pet",) * 3 + ("color",) * 4
-    with pytest.raises(InvalidInput, match="the mean of 'pet' cannot be told from reports by 'bits'"):
+    assert tally.ask("frequency", ["pet", "colour"]).dimensions == ("pet",) * 3 + ("colour",) * 4
+    with pytest.raises(InvalidInput, match="the mean of 'pet' cannot be estimated from reports by 'bits'"):
         tally.ask("mean", "pet")
-    with pytest.raises(InvalidInput, match="the share of 'age' cannot be told"):
+    with pytest.raises(InvalidInput, match="the share of 'age' cannot be estimated"):
         tally.ask("share", ["age"])
     with pytest.raises(
         InvalidInput, match="statistic = 'mode' is not allowed: one of mean, share, frequency"

@@ -1,4 +1,4 @@
-"""The decoders of squares and of noise, and what a table cannot tell."""
+"""The decoders of squares and of noise, and tables that do not determine them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_constant_noise_is_not_estimated(mixed: Survey) -> None:
     assert moments.decoders[1] == pytest.approx([3.0, 3.0])
 
 
-def test_cells_that_cannot_tell() -> None:
+def test_cells_that_determine_only_the_mean() -> None:
     """Three levels, two cells: the mean comes through, nothing else could; the error is s²/r."""
     rows = tuple((ONE // 2 - k * ONE // 8, ONE // 2 + k * ONE // 8) for k in (-1, 0, 1))
     moments = functional(Table("line", 1.0, {"value": (-4.0, 4.0)}, rows).response.marginal())

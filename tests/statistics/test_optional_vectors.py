@@ -16,6 +16,7 @@ from hdr4me.channels.codebook.design import codebook_channel
 from hdr4me.channels.k_subset import heaviest
 from hdr4me.errors import InvalidInput
 from hdr4me.simulation.collection import simulate_tally
+from hdr4me.statistics.answer import NOT_SIGNIFICANT
 from hdr4me.statistics.recalibrated import _steady_errors
 
 PLACES = [[0.5, -0.3], [0.0, 0.0], [-0.8, 0.6], None]
@@ -37,7 +38,7 @@ def lists(rows: np.ndarray) -> pa.Table:
 
 
 def test_no_vector_is_as_private_as_any() -> None:
-    """Every pair of a few vectors and none, every output of a small codebook: no ratio is above the proven loss."""
+    """All pairs of some vectors and "no vector", every output of a small codebook: no ratio exceeds the proven loss."""
     family = Codebook(3, 6, 2, seed_bits=3)
     channel = KSubset("codebook", 2.0, family, heaviest(2.0, family))
     vector = hd.Vector("v", 2, optional=True)
@@ -116,7 +117,7 @@ def test_the_ratio_and_its_error_from_counts() -> None:
     assert np.abs((answer.value - [3.0, -1.0, 0.6]) / answer.standard_error).max() < 4.5  # seeded
 
 
-def test_few_reports_and_few_vectors() -> None:
+def test_small_numbers_of_reports_and_of_vectors() -> None:
     survey = asked(2)
     assert hd.Tally(survey).estimate().status == ("no reports",) * 3
     one = simulate_tally(lists(np.array([[0.6, 0.0]])), survey, seed=1).estimate()
@@ -124,7 +125,7 @@ def test_few_reports_and_few_vectors() -> None:
     assert np.isnan(one.value[:2]).all()
     assert np.isnan(one.standard_error).all()
     nobody = simulate_tally(lists(np.full((5000, 2), np.nan)), survey, seed=2).estimate()
-    assert nobody.status == ("too few have a value",) * 2 + ("ok",)
+    assert nobody.status == (NOT_SIGNIFICANT,) * 2 + ("ok",)
     assert abs(nobody.value[2]) < 4.5 * nobody.standard_error[2]  # seeded
     alike = hd.Tally(survey)  # every report the same codeword: the noise bounds the error from below
     for coordinate in range(3):
@@ -142,7 +143,7 @@ def test_few_reports_and_few_vectors() -> None:
         assert empty.estimate().status[2] == "ok"
 
 
-def test_what_is_asked_of_it() -> None:
+def test_supported_statistics() -> None:
     survey = asked(2)
     tally = simulate_tally(lists(np.tile([0.6, 0.0], (2000, 1))), survey, seed=3)
     assert hd.ask(tally, "share", "v").value[0] == tally.estimate().value[2]
@@ -150,12 +151,12 @@ def test_what_is_asked_of_it() -> None:
     with pytest.raises(InvalidInput, match="quantile"):
         hd.ask(tally, "quantile", "v", q=0.5)
     plain = hd.Survey(hd.Schema([hd.Vector("v", 2)]), epsilon=4.0)
-    with pytest.raises(InvalidInput, match="the share of 'v' cannot be told"):
+    with pytest.raises(InvalidInput, match="the share of 'v' cannot be estimated"):
         hd.ask(hd.Tally(plain), "share", "v")
 
 
 def test_recalibrated_as_optional_numbers_are() -> None:
-    """Means are moved and shares are not; each coordinate keeps its own error; means among too few are left alone."""
+    """Means move and shares do not; each coordinate keeps its error; means that are not significant do not move."""
     survey = asked(3)
     rng = np.random.default_rng(6)
     rows = np.where(rng.random((4000, 1)) < 0.5, [[0.8, 0.0, 0.0]], np.nan)

@@ -8,6 +8,7 @@ import pytest
 import hdr4me as hd
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.io import write_reports
+from hdr4me.statistics.answer import NOT_SIGNIFICANT
 from hdr4me.statistics.pairs import joint_of
 from hdr4me.tally import PairCounts
 
@@ -107,13 +108,13 @@ def test_correlation_is_scale_free_and_covers():
     assert (answer.dimensions, answer.categories) == (("a",), ("b",))
 
 
-def test_a_correlation_lost_in_noise_is_unknown():
+def test_a_correlation_that_is_not_significant_is_unknown():
     rng, survey = np.random.default_rng(3), two_numbers(epsilon=1.0)
     block = block_of(survey, correlated(rng, 500), rng)
     pairs = PairCounts(survey, [("a", "b")]).add_block(block)
     answer = hd.ask(hd.Tally(survey).add_block(block), "correlation", ["a", "b"], pairs=pairs)
     assert answer.table()[0]["estimate"] is None
-    assert answer.status == ("too few have a value",)
+    assert answer.status == (NOT_SIGNIFICANT,)
 
 
 def test_a_pair_question_needs_no_pair_counts():
@@ -148,7 +149,7 @@ def test_means_and_shares_by_group(categorical):
     low, high = means.interval(0.9999)
     for group, true in ((0, a[g == 0].mean()), (1, a[g == 1].mean())):
         assert low[group] <= true <= high[group]  # one seeded draw
-    assert means.status[2] == "too few have a value"  # nobody is in the third group
+    assert means.status[2] == NOT_SIGNIFICANT  # nobody is in the third group
     assert means.table()[2]["estimate"] is None
     shares = hd.ask(tally, "share_by", ["h", "g"], pairs=pairs)
     assert shares.categories[:2] == ("no | x", "yes | x")
@@ -192,30 +193,30 @@ def test_a_damaged_file_is_refused(tmp_path):
         (b"no", "not JSON"),
         (b"{}\n", "version"),
         (counts.to_bytes()[:-1], "checksum"),
-        (counts.to_bytes().replace(b'"pairs":[[0,1]]', b'"pairs":[[0,9]]'), "not the survey"),
+        (counts.to_bytes().replace(b'"pairs":[[0,1]]', b'"pairs":[[0,9]]'), "do not belong to its survey"),
     ):
         path.write_bytes(content)
         with pytest.raises(FormatError, match=words):
             PairCounts.load(path)
 
 
-def test_what_cannot_be_told_says_why():
+def test_unsupported_requests_say_why():
     one = two_numbers(sampled=1)
-    with pytest.raises(InvalidInput, match="each user answers one question"):
+    with pytest.raises(InvalidInput, match="each person answers one question"):
         PairCounts(one, [("a", "b")])
     survey = two_numbers()
     tally = hd.Tally(survey)
-    with pytest.raises(InvalidInput, match="count pairs from the reports"):
+    with pytest.raises(InvalidInput, match="need reports that answer both questions"):
         hd.ask(tally, "covariance", ["a", "b"])
     with pytest.raises(InvalidInput, match="two different names"):
         hd.ask(tally, "covariance", ["a"])
-    with pytest.raises(InvalidInput, match="not one of the covariance"):
+    with pytest.raises(InvalidInput, match="the covariance has no option 'p'"):
         hd.ask(tally, "covariance", ["a", "b"], p=1)
-    with pytest.raises(InvalidInput, match="another survey"):
+    with pytest.raises(InvalidInput, match="different surveys"):
         hd.ask(tally, "covariance", ["a", "b"], pairs=PairCounts(two_numbers(epsilon=2.0), [("a", "b")]))
-    with pytest.raises(InvalidInput, match="takes a number and then the category"):
+    with pytest.raises(InvalidInput, match="accepts a number and then the category"):
         hd.ask(tally, "mean_by", ["a", "b"])
-    with pytest.raises(InvalidInput, match="takes two categories"):
+    with pytest.raises(InvalidInput, match="accepts two categories"):
         hd.ask(tally, "share_by", ["a", "b"])
     with pytest.raises(InvalidInput, match="both dimensions must be numbers"):
         hd.ask(hd.Tally(mixed()), "covariance", ["a", "g"])

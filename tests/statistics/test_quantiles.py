@@ -22,7 +22,7 @@ def data(n=20_000):
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["beta", "income", "spikes"])
-def test_honest_intervals_cover(survey_of, tally_of, name):
+def test_conservative_intervals_cover(survey_of, tally_of, name):
     """25 seeded draws of five quantiles; the campaign in benchmarks/statistics.py has many more."""
     survey, values = survey_of(), data()[name]
     true, inside = np.quantile(values, P, method="inverted_cdf"), 0
@@ -32,7 +32,7 @@ def test_honest_intervals_cover(survey_of, tally_of, name):
     assert inside >= 0.94 * 25 * len(P)
 
 
-def test_short_intervals_are_shorter_and_lie_inside(survey_of, tally_of):
+def test_approximate_intervals_are_narrower_and_lie_inside(survey_of, tally_of):
     answer = hd.ask(
         tally_of(data()["beta"], survey_of(mechanism="square_wave"), 1), "quantile", "x", p=[0.25, 0.5, 0.75]
     )
@@ -49,14 +49,14 @@ def test_quantiles_are_in_units_and_in_order(survey_of, tally_of):
     assert answer.categories == ("0.05", "0.25", "0.5", "0.75", "0.95")
 
 
-def test_edges_and_spikes_are_flagged(survey_of, tally_of):
+def test_edges_and_atoms_have_notes(survey_of, tally_of):
     survey = survey_of()
     smooth = hd.ask(tally_of(data()["beta"], survey, 1), "quantile", "x", p=[0.05, 0.5])
     assert [bool(note) for note in smooth.notes] == [True, False]
     assert "note" in smooth.table()[0]
     many = np.where(np.arange(200_000) % 2 == 0, -0.8, 0.3)
     spiky = hd.ask(tally_of(many, survey_of(mechanism="square_wave"), 1), "quantile", "x", p=0.5)
-    assert "spikes" in spiky.notes[0]
+    assert "atoms" in spiky.notes[0]
 
 
 def test_no_weights_depend_on_the_counts(survey_of, tally_of):
@@ -77,13 +77,13 @@ def test_the_rows_of_one_quantile_can_be_taken_out(survey_of, tally_of):
     assert "quantile" in answer._repr_html_()
 
 
-def test_progress_is_told_of_fits_and_of_intervals():
+def test_progress_of_fits_and_of_intervals():
     survey = hd.Survey(hd.Schema([hd.Numeric(f"x{j}", 0, 1) for j in range(3)]), mechanism="piecewise")
     tally = hd.Tally(survey)
     tally.counts[:] = 50
     tally.n_reports = int(tally.counts.sum())
-    told: list[tuple[int, int]] = []
-    answer = hd.ask(tally, "quantile", p=[0.5], progress=lambda now, of: told.append((now, of)))
-    assert told == [(3, 3)]
+    calls: list[tuple[int, int]] = []
+    answer = hd.ask(tally, "quantile", p=[0.5], progress=lambda now, of: calls.append((now, of)))
+    assert calls == [(3, 3)]
     answer.table()
-    assert told[1:] == [(0, 3), (1, 3), (2, 3)]
+    assert calls[1:] == [(0, 3), (1, 3), (2, 3)]

@@ -136,11 +136,11 @@ def test_other_statistics_stay_as_they_are(answer: Answer) -> None:
     assert found.value[4] == 2
 
 
-def test_an_unknown_method_is_told_every_name(answer: Answer) -> None:
+def test_the_refusal_of_an_unknown_method_lists_every_name(answer: Answer) -> None:
     with pytest.raises(InvalidInput, match="method = 'ridge'") as refusal:
         answer.recalibrate("ridge")
-    told = str(refusal.value).rpartition("one of ")[2].split(", ")
-    assert sorted(told) == sorted({*METHODS, *FREQUENCY_METHODS})
+    listed = str(refusal.value).rpartition("one of ")[2].split(", ")
+    assert sorted(listed) == sorted({*METHODS, *FREQUENCY_METHODS})
     with pytest.raises(InvalidInput, match="option 'z' is not allowed for method 'norm_sub'"):
         answer.recalibrate("norm_sub", z=3)
 
@@ -148,7 +148,7 @@ def test_an_unknown_method_is_told_every_name(answer: Answer) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"order": 5}, "order = 5 is not allowed: a list of names along a curve"),
+        ({"order": 5}, "order = 5 is not allowed: a list of names in order along a curve"),
         ({"order": [1, 2]}, r"order = \[1, 2\] is not allowed: a list of names"),
         ({"order": [["age"], "height"]}, "several such lists"),
         ({"order": ["age", 2]}, "order = 2 is not allowed: names of numeric dimensions"),
@@ -157,15 +157,17 @@ def test_an_unknown_method_is_told_every_name(answer: Answer) -> None:
         ({"groups": ["age", "height"]}, "lists of names that belong together"),
     ],
 )
-def test_what_is_no_list_of_names_is_told(answer: Answer, options: dict[str, Any], message: str) -> None:
+def test_what_is_not_a_list_of_names_is_refused(
+    answer: Answer, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InvalidInput, match=message):
         answer.recalibrate(**options)
 
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize(("n_each", "mechanism", "epsilon"), [(10, "piecewise", 8.0), (30, "duchi", 6.0)])
-def test_average_intervals_of_few_answers_cover(n_each: int, mechanism: str, epsilon: float) -> None:
-    """Values of ±1, of whose few answers some happen to be all alike: 85 and 92 % were covered.
+def test_average_intervals_of_small_samples_cover(n_each: int, mechanism: str, epsilon: float) -> None:
+    """Values of ±1: in small samples all answers may be equal, and coverage was 85 and 92 %.
 
     Seeded. Of 800 intervals 97 to 98 % are expected to cover, with a standard error of 0.6 %: a new seed would raise a
     false alarm with a probability below 1e-5.
@@ -179,8 +181,8 @@ def test_average_intervals_of_few_answers_cover(n_each: int, mechanism: str, eps
         records = pa.table({f"x{j}": column for j, column in enumerate(values.T)})
         better = simulate_tally(records, survey, seed=seed).estimate().recalibrate()
         low, high = better.interval(0.95, kind="average")
-        honest = better.interval(0.95)
+        conservative = better.interval(0.95)
         held.append(np.mean((low <= theta) & (theta <= high)))
         known = np.isfinite(high - low)  # a dimension with one answer has no interval
-        assert np.mean((high - low)[known]) <= np.mean((honest[1] - honest[0])[known]) + 1e-12
+        assert np.mean((high - low)[known]) <= np.mean((conservative[1] - conservative[0])[known]) + 1e-12
     assert np.mean(held) >= 0.94

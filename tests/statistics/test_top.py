@@ -39,17 +39,19 @@ def test_the_top_is_above_the_rest() -> None:
     value[[7, 250, 3]] = 0.3, 0.2, 0.2
     assert answer(value, 0.001).top().categories == ("t7", "t3", "t250")
     assert answer(value, 0.01).top(1).categories == ("t7",)
-    assert answer(value, 0.01).top(2).categories == ("t7",)  # two of equal size cannot be told apart
+    assert answer(value, 0.01).top(2).categories == (
+        "t7",
+    )  # two of equal size are not significantly different
     assert answer(value, 0.5).top().categories == ()
 
 
-def test_more_sure_categories_than_are_shown() -> None:
+def test_more_significant_categories_than_are_shown() -> None:
     value = np.zeros(V)
     value[:25] = 0.04
     found = answer(value, 0.001)
     shown, (note,) = largest_rows(found, found.table())
     assert [row["category"] for row in shown] == [f"t{i}" for i in range(20)]
-    assert "25 of 300 are surely larger than all the others; 20 of them are shown" in note
+    assert "the top 25 of 300 differ significantly from the others; 20 are shown" in note
     better = found.recalibrate("norm_sub")
     assert better.top(25).categories == found.top(25).categories == tuple(f"t{i}" for i in range(25))
     low, high = found.interval(simultaneous=True)
@@ -66,14 +68,14 @@ def test_noise_has_no_top() -> None:
     assert named <= 10
 
 
-def test_what_has_no_top() -> None:
+def test_top_refuses_other_answers() -> None:
     with pytest.raises(InvalidInput, match="a positive integer"):
         answer(np.zeros(5), 1.0).top(0)
     with pytest.raises(InvalidInput, match="one dimension"):
         Tally(SURVEY).estimate().top()
 
 
-def test_a_table_looks_once_at_all_rows_for_units_and_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_units_and_notes_are_computed_once_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not once for every row: a million rows would take hours. Counted, not timed."""
     looked = []
 

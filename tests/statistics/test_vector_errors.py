@@ -1,4 +1,4 @@
-"""The standard error of vectors is that of a sample: with few reports, n − 1 and n are not the same."""
+"""The standard error of vectors has the divisor n − 1 of a sample."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rows_of(name: str) -> tuple[hd.Survey, np.ndarray]:
 
 
 @pytest.mark.parametrize("n", [2, 3, 8])
-def test_the_error_of_a_few_reports_is_that_of_their_sample(n: int) -> None:
+def test_the_error_of_a_small_sample_is_the_sample_one(n: int) -> None:
     """One report alone is an unbiased answer; the error of n is the sample's standard deviation over √n."""
     survey, rows = rows_of("vectors")
     each = np.array([hd.Tally(survey).add_block(rows[i : i + 1]).estimate().value for i in range(n)])

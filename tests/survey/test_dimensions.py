@@ -23,7 +23,7 @@ from hdr4me.tally import Tally
 
 AGE = Numeric("age", 0, 120, default=40)
 WEIGHT = Numeric("weight", 0, 200, optional=True)
-COLOR = Categorical("color", ["red", "1", "true"], default="1")
+COLOR = Categorical("colour", ["red", "1", "true"], default="1")
 
 
 class Hostile:
@@ -202,7 +202,7 @@ def test_optional_survives_the_document() -> None:
 
 
 class Place(Dimension):
-    """A dimension of another package: one of the four quarters of a town, from a house number."""
+    """A dimension of another package: one of the four quarters of a town, from a street number."""
 
     kind = "place"
     categories = ("north", "east", "south", "west")

@@ -18,9 +18,9 @@ from hdr4me.survey.values import label
 
 def test_the_default_is_the_middle_or_the_first() -> None:
     assert Numeric("age", 20, 40).default == 30
-    assert Categorical("color", ["red", "blue"]).default == "red"
+    assert Categorical("colour", ["red", "blue"]).default == "red"
     assert Numeric("age", 20, 40, default=20).default == 20
-    assert Categorical("color", ["red", "blue"], default="blue").default == "blue"
+    assert Categorical("colour", ["red", "blue"], default="blue").default == "blue"
 
 
 def test_numpy_scalars_are_numbers() -> None:
@@ -66,7 +66,7 @@ def test_a_range_must_be_finite_and_hold_its_default(low: object, high: object, 
 )
 def test_categories_must_be_distinct_strings(categories: object, default: object) -> None:
     with pytest.raises(InvalidInput, match="'colour'"):
-        Categorical("color", categories, default)  # type: ignore[arg-type]
+        Categorical("colour", categories, default)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["", None, 3, "\udfff"])

@@ -44,7 +44,7 @@ def by_numpy(reports: np.ndarray, survey: Survey) -> tuple[list[int], list[int]]
 
 
 def by_hand(reports: np.ndarray, survey: Survey) -> tuple[list[bool], list[int]]:
-    """Which reports can be read, and the counters that their channels name."""
+    """Which reports are valid, and the counters that they raise."""
     layout, good = Layout.of(survey), []
     counts = [0] * layout.size
     for row in reports:
@@ -107,7 +107,7 @@ def test_numpy_and_the_kernel_agree_report_by_report(
     for row, by_any, by_kernels in zip(changed, status, kernel_status, strict=True):
         wrong = faults(row, survey)
         assert by_kernels == (wrong[0] if wrong else 0)
-        assert by_any in (wrong or [0])  # which of several is told may differ
+        assert by_any in (wrong or [0])  # which of several reasons is reported may differ
     padded = name != "even"  # where all slots are full there are no trailing bytes
     assert set(status) == {0, Reason.DIMENSION, Reason.ORDER, Reason.CODE} | (
         {Reason.PADDING} if padded else set()
@@ -136,11 +136,11 @@ def subset(v: int, w: int) -> KSubset:
 
 @pytest.fixture(scope="module")
 def wide(mixed: Survey) -> Survey:
-    """Sets of fields of one and of two bytes, a table and entries: slots of 3, 5, 8 and 5 bytes on the wire."""
+    """Sets with fields of one and two bytes, a table and a unary encoding: slots of 3, 5, 8 and 5 bytes."""
     schema = Schema(
         [
             Numeric("age", 0, 120),
-            Categorical("color", range(10)),
+            Categorical("colour", range(10)),
             Categorical("town", range(1000)),
             Categorical("pet", ["none", "cat", "dog"]),
         ]
@@ -151,7 +151,7 @@ def wide(mixed: Survey) -> Survey:
 
 
 def reports_to(survey: Survey, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Valid reports with every output as likely as any other, of few categories half the time."""
+    """Valid reports with uniform outputs, half of the time with a small number of categories."""
     rows = []
     for _ in range(n):
         answers = []

@@ -187,7 +187,7 @@ def test_a_file_with_bad_rows(even: Survey, simulate, tmp_path) -> None:
 def test_a_file_of_reports_of_different_sizes_with_bad_rows(
     mixed: Survey, some_reports: np.ndarray, wire, tmp_path
 ) -> None:
-    """Without padding there are no trailing bytes: what is too long or too short has a wrong number of codes."""
+    """Without padding there are no trailing bytes: a report of a wrong length has a wrong number of codes."""
     rows = {
         "unknown dimension": b"\4\0\5\0",
         "dimensions not distinct and increasing": b"\1\0\0\1\0\0",
@@ -226,5 +226,5 @@ def test_too_many_reports(mixed: Survey) -> None:
 
 
 def test_one_report_is_not_many(mixed: Survey) -> None:
-    with pytest.raises(InvalidInput, match="expected many"):
+    with pytest.raises(InvalidInput, match="expected an iterable of reports"):
         Tally(mixed).add(Client(mixed).report({}))  # type: ignore[arg-type]

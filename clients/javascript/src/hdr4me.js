@@ -1,10 +1,10 @@
-// hdr4me in the browser: a survey is proven, a record is randomised, the report is paid for, kept and sent.
+// The browser client: proves a survey's privacy, randomizes a record, charges the budget, stores and sends the report.
 //
-// This is the readable source; `hdr4me.js` beside it is built from it (`npm run build`). For the same random words both
-// give the same answers as the Python client; docs/browser.md has the order of the words.
+// This is the readable source; `npm run build` builds `hdr4me.js` from it. For the same random words both give the same
+// answers as the Python client; docs/browser.md specifies the order of the words.
 
-let ONE = 2 ** 32; // every row of every table sums to this; `let`, or the build would repeat it
-const FRACTION = 2 ** 16; // a number between two levels is rounded by sixteen bits
+let ONE = 2 ** 32; // the sum of every row of every table; `let`, because the build would inline a constant
+const FRACTION = 2 ** 16; // sixteen bits round a number between two levels
 
 const { floor, min, max, abs } = Math;
 const [big, num] = [BigInt, Number];
@@ -15,14 +15,14 @@ const utf8 = (text) => new TextEncoder().encode(text);
 const stop = (name, message) => {
   throw Object.assign(Error(message), { name });
 };
-const check = (holds, what = "not a survey") => holds || stop("FormatError", what);
+const check = (holds, what = "not a valid survey") => holds || stop("FormatError", what);
 
 const range = (n) => [...Array(n).keys()];
 const sorted = (numbers) => numbers.sort((a, b) => a - b);
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
-const whole = (x, low, high) => x === floor(x) && low <= x && x <= high;
+const isInteger = (x, low, high) => x === floor(x) && low <= x && x <= high;
 
-// ---- Exact numbers --------------------------------------------------------------------------------------------------
+// ---- Exact arithmetic ----------------------------------------------------------------------------------------------
 
 const bitLength = (n) => n.toString(2).length;
 
@@ -35,8 +35,8 @@ const exact = (x) => {
 
 const comb = (n, k) => range(k).reduce((found, i) => (found * big(n - i)) / big(i + 1), 1n);
 
-// Whether n/d is at most e^ε, by a rational number that is provably not larger than e^ε: ε is halved until it is at
-// most 1/2, the Taylor sum is cut and floored, and the result is squared back with its 160 leading bits.
+// Whether n/d is at most a rational lower bound of e^ε: ε is halved until it is at most 1/2, the Taylor sum is
+// truncated and rounded down, and the result is squared repeatedly with its 160 leading bits.
 const within = (n, d, epsilon) => {
   let [a, b] = exact(epsilon);
   let halvings = 0;
@@ -54,13 +54,13 @@ const within = (n, d, epsilon) => {
   return n << 160n <= (total * d) << shift;
 };
 
-// ---- Random words: a source is a function that gives the next n bytes -----------------------------------------------
+// ---- Random words: a source is a function that returns the next n bytes --------------------------------------------
 
 const random = (n) => crypto.getRandomValues(new Uint8Array(n));
 const hex = (bytes) => Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, 0)).join("");
 const word = (source, bits) => big("0x" + hex(source(bits / 8)));
 
-// A uniform number below n: the first word under the largest multiple of n, modulo n. A BigInt if n > 2^32.
+// A uniform number below n: the first word below the largest multiple of n, modulo n. A BigInt if n > 2^32.
 const below = (source, n) => {
   n = big(n);
   const bits = n > ONE ? floor((bitLength(n - 1n) + 63) / 64) * 64 : 32;
@@ -71,7 +71,7 @@ const below = (source, n) => {
   return n > ONE ? found % n : num(found % n);
 };
 
-// `size` different numbers below n in increasing order (Floyd's algorithm: one draw for each).
+// `size` distinct numbers below n in increasing order (Floyd's algorithm: one draw for each).
 const several = (source, n, size) => {
   const found = [];
   for (let j = n - size; j < n; j++) {
@@ -81,7 +81,7 @@ const several = (source, n, size) => {
   return sorted(found);
 };
 
-// The first n of the items in uniform order.
+// The first n items of a uniform shuffle.
 const shuffled = (source, items, n) => {
   for (let i = 0; i < n; i++) {
     const j = i + below(source, items.length - i);
@@ -90,8 +90,8 @@ const shuffled = (source, items, n) => {
   return items.slice(0, n);
 };
 
-// What `work` makes of the fixed bytes that the secret gives for a label: blocks of HMAC-SHA256. It is run again with
-// more bytes if it ran out of them; what it makes depends on nothing else.
+// The result of `work` on the pseudorandom bytes of a label: blocks of HMAC-SHA256 under the secret. `work` is run
+// again with more bytes if it needs them.
 const fixed = async (key, series, use, a, b, work) => {
   const bytes = [];
   for (;;) {
@@ -106,9 +106,9 @@ const fixed = async (key, series, use, a, b, work) => {
   }
 };
 
-// ---- Channels: {takes: [{reads, size}, …], drawOutput(x, source)}, made only if the proof holds ---------------------
+// ---- Channels: {takes: [{reads, size}, …], drawOutput(x, source)}, created only if the proof holds -----------------
 
-// How many running sums of the weights are at or below a number. Every one is compared, whatever the number.
+// The number of cumulative sums of the weights that are at most a number. All are compared, whatever the number.
 const pick = (weights, drawn) => {
   let [total, cell] = [0, -1];
   for (const weight of weights) {
@@ -118,11 +118,11 @@ const pick = (weights, drawn) => {
   return cell;
 };
 
-// The columns of a table of whole weights whose rows sum to `one`. A column of zeros is never reported; one zero among
-// other weights would give an input away.
+// The columns of a table of integer weights whose rows sum to `one`. A column of zeros is never reported; a zero beside
+// positive weights would rule out an input.
 const columns = (rows, one) => {
   const n = rows[0].length;
-  check(rows.every((row) => row.length == n && row.every((w) => whole(w, 0, one)) && sum(row) == one));
+  check(rows.every((row) => row.length == n && row.every((w) => isInteger(w, 0, one)) && sum(row) == one));
   return range(n).map((y) => {
     const column = rows.map((row) => row[y]);
     check(column.every((w) => w) || !sum(column));
@@ -134,29 +134,29 @@ const columns = (rows, one) => {
 const largest = (pairs) =>
   pairs.map((pair) => pair.map((w) => big(w || 1))).reduce(([a, b], [c, d]) => (a * d < c * b ? [c, d] : [a, b]));
 
-const taking = (reads, size) => [{ reads, size }];
+const inputOfKind = (reads, size) => [{ reads, size }];
 
-const proven = (epsilon, n, d) => check(n >= d && within(n, d, epsilon), "a channel leaks");
+const proven = (epsilon, n, d) => check(n >= d && within(n, d, epsilon), "a channel exceeds its epsilon");
 
-// How a row's cell is drawn: from 32 bits, or, if the answer lasts and has a second stage, a lasting cell from 16 bits.
-// The loss of the first stage bounds all reports together; what is made of a lasting cell tells nothing more.
+// Draws the cell of a row from 32 bits, or, for a memoized response with two stages, its memoized cell from 16 bits.
+// The loss of the first stage bounds that of all reports together.
 const cells = ({ epsilon, weights, stages }, loss) => {
   proven(epsilon, ...loss(columns(weights, ONE)));
   if (stages) proven(stages.epsilon, ...loss(columns(stages.first, FRACTION)));
-  return (x, source, lasts) =>
-    stages && lasts ? pick(stages.first[x], word(source, 16)) : pick(weights[x], word(source, 32));
+  return (x, source, memoize) =>
+    stages && memoize ? pick(stages.first[x], word(source, 16)) : pick(weights[x], word(source, 32));
 };
 
 const table = (channel) => {
   const { takes, weights, stages } = channel;
   const cell = cells(channel, (found) => largest(found.map((column) => [max(...column), min(...column)])));
-  const inputs = takes.reduce((n, { size }) => (whole(size, 2, ONE) ? n * size : 0), 1);
+  const inputs = takes.reduce((n, { size }) => (isInteger(size, 2, ONE) ? n * size : 0), 1);
   check(inputs == weights.length && inputs == (stages?.first ?? weights).length);
   return { takes, drawOutput: (...draw) => [cell(...draw)] };
 };
 
-// Two inputs differ in two entries, so the largest ratios both ways multiply.
-const entries = (channel) => {
+// Two inputs differ in two bits, so the largest ratios in both directions are multiplied.
+const unaryEncoding = (channel) => {
   const { size } = channel;
   const cell = cells(channel, (pairs) => {
     const [a, b] = largest(pairs);
@@ -164,26 +164,27 @@ const entries = (channel) => {
     return [a * c, b * d];
   });
   return {
-    takes: taking("category", size),
+    takes: inputOfKind("category", size),
     drawOutput: (x, ...draw) => range(size).map((k) => cell(+(k == x), ...draw)),
   };
 };
 
-// Outputs of which some are heavy for an input: [takes, how many are not, how many are, draw(x, heavy, source)].
-// Which words are drawn depends neither on x nor on whether the output is heavy.
+// Families of outputs, some of which contain the input x: [takes, the number of outputs without x, the number with x,
+// draw(x, contains, source)]. The number of words that are drawn depends neither on x nor on `contains`.
 
 const subset = ({ size, chosen }) => [
-  taking("category", size),
+  inputOfKind("category", size),
   size - chosen,
   chosen,
-  (x, heavy, source) => {
+  (x, contains, source) => {
     const others = several(source, size - 1, chosen);
-    const place = below(source, chosen);
-    return sorted(others.map((k, i) => (heavy && i == place ? x : k + (k >= x))));
+    const replaced = below(source, chosen);
+    return sorted(others.map((k, i) => (contains && i == replaced ? x : k + (k >= x))));
   },
 ];
 
-// Points of a projective space over the field of q numbers, q a prime or 4; x's heavy points are its hyperplane.
+// Points of a projective space over the field of q elements, q a prime or 4; an output contains x if it lies in the
+// hyperplane of x.
 const projective = ({ size, order: q, length }) => {
   const points = (t) => (q ** t - 1) / (q - 1);
   const times = (a, b) => (q == 4 ? +"0000012302310312"[4 * a + b] : (a * b) % q);
@@ -194,28 +195,28 @@ const projective = ({ size, order: q, length }) => {
     return digits(q ** free + index - points(free), t);
   };
   check(
-    whole(q, 2, ONE) &&
-      whole(length, 2, 24) &&
+    isInteger(q, 2, ONE) &&
+      isInteger(length, 2, 24) &&
       size <= points(length) &&
       points(length) <= 2 ** 24 &&
       (q == 4 || range(4096).every((d) => d < 2 || d * d > q || q % d)),
   );
-  const heavies = points(length - 1);
+  const containing = points(length - 1);
   return [
-    taking("category", size),
+    inputOfKind("category", size),
     q ** (length - 1),
-    heavies,
-    (x, heavy, source) => {
-      const inside = vector(below(source, heavies), length - 1);
+    containing,
+    (x, contains, source) => {
+      const inside = vector(below(source, containing), length - 1);
       const outside = digits(below(source, q ** (length - 1)), length - 1);
-      const found = heavy ? inside : outside;
+      const found = contains ? inside : outside;
       const point = vector(x, length);
-      const place = point.indexOf(1);
-      point.splice(place, 1);
+      const pivot = point.indexOf(1);
+      point.splice(pivot, 1);
       const others = point.reduce((n, a, i) => plus(n, times(a, found[i])), 0);
-      found.splice(place, 0, plus(+!heavy, q == 4 ? others : q - others));
+      found.splice(pivot, 0, plus(+!contains, q == 4 ? others : q - others));
       const first = found.find((a) => a);
-      const scale = range(q).find((a) => times(a, first) == 1); // the first number other than 0 becomes 1
+      const scale = range(q).find((a) => times(a, first) == 1); // the first nonzero element becomes 1
       const number = found.reduce((n, a) => n * q + times(scale, a), 0);
       const free = range(length).filter((f) => number >= q ** f).length - 1;
       return [number - q ** free + points(free)];
@@ -223,20 +224,21 @@ const projective = ({ size, order: q, length }) => {
   ];
 };
 
-// Sets of `chosen` items for sets of `most` items out of `size` categories and `most` dummies; heavy if they share one.
+// Sets of `chosen` items for sets of `most` items out of `size` categories and `most` dummies; an output contains the
+// input if they share an item.
 const privset = ({ size, most, chosen }) => {
   const items = size + most;
   const inputs = comb(items, most);
   check(inputs <= 2 ** 47);
-  const light = comb(size, chosen);
-  const heavies = comb(items, chosen) - light;
+  const disjoint = comb(size, chosen);
+  const containing = comb(items, chosen) - disjoint;
   const ways = [0n];
   for (let j = 1; j < min(most, chosen); j++) ways.push(ways[j - 1] + comb(most, j) * comb(size, chosen - j));
   return [
-    taking("selection", num(inputs)),
-    light,
-    heavies,
-    (x, heavy, source) => {
+    inputOfKind("selection", num(inputs)),
+    disjoint,
+    containing,
+    (x, contains, source) => {
       const [own, others] = [[], []];
       for (let k = items; k--;) {
         const first = comb(k, most - own.length);
@@ -245,8 +247,8 @@ const privset = ({ size, most, chosen }) => {
           own.unshift(k);
         } else others.unshift(k);
       }
-      const drawn = below(source, heavies);
-      const shared = heavy ? ways.filter((n) => drawn >= n).length : 0;
+      const drawn = below(source, containing);
+      const shared = contains ? ways.filter((n) => drawn >= n).length : 0;
       const mine = shuffled(source, own, min(most, chosen));
       const rest = shuffled(source, others, chosen);
       return sorted([...mine.slice(0, shared), ...rest.slice(0, chosen - shared)]);
@@ -256,81 +258,82 @@ const privset = ({ size, most, chosen }) => {
 
 const families = { subset, projective, privset };
 
-const heavy_set = ({ epsilon, family, weight }) => {
-  const [takes, others, heavies, choose] = families[family.name](family);
-  // Too few or too many to be a family: one of the two is 0 or negative, and the proof fails.
-  proven(epsilon, big(weight) * big(others), big(ONE - weight) * big(heavies));
+const kSubset = ({ epsilon, family, weight }) => {
+  const [takes, others, containing, choose] = families[family.name](family);
+  // With invalid parameters one of the two numbers is not positive, and the proof fails.
+  proven(epsilon, big(weight) * big(others), big(ONE - weight) * big(containing));
   return { takes, drawOutput: (x, source) => choose(x, word(source, 32) < weight, source) };
 };
 
-const channelKinds = { table, entries, heavy_set };
+const channelKinds = { table, entries: unaryEncoding, heavy_set: kSubset };
 
-// ---- Dimensions: {name, reads, place(value, size)}; a place is an input and a fraction of the way to the next -------
+// ---- Dimensions: {name, reads, toCode(value, size)}; the code is an input plus a fraction of the way to the next ---
 
 const trim = (text) => text.replace(/^([^\S\ufeff]|\x85)+|([^\S\ufeff]|\x85)+$/g, "");
 
-// The number that a value is or says; NaN if it is none. Text is read as Python's float() reads it: "" and "0x10" are
-// no numbers, "1_000" and "inf" are. (Digits of other scripts, which Python reads, are none here.)
+// The number that a value represents, or NaN. Text is parsed as by Python's float(): "" and "0x10" are not numbers,
+// "1_000" and "inf" are. (Python also accepts digits of other scripts.)
 const asNumber = (value) => {
   if (typeof value != "string") return typeof value == "object" ? NaN : num(value);
-  const said = trim(value).toLowerCase();
-  const text = said.replace(/(\d)_(?=\d)/g, "$1").replace(/inf(inity)?$/, "Infinity");
+  const lower = trim(value).toLowerCase();
+  const text = lower.replace(/(\d)_(?=\d)/g, "$1").replace(/inf(inity)?$/, "Infinity");
   return /^[+-]?(\d+\.?\d*|\.\d+|Infinity)(e[+-]?\d+)?$/.test(text)
     ? +text
-    : said == "true"
+    : lower == "true"
       ? 1
-      : said == "false"
+      : lower == "false"
         ? 0
         : NaN;
 };
 
-// Truth values in lower case, integers without zeros after the point, any other text as it is.
-const meaning = (text) =>
+// Boolean values in lower case, integers without zeros after the point, any other text unchanged.
+const normalized = (text) =>
   text.replace(/^(true|false)$/i, (truth) => truth.toLowerCase()).replace(/^(-?\d+)\.0+$/, "$1");
 
-// The number of the category that a value names: the one that is its text, or the only one of its meaning; else `none`.
+// The index of the category that a value names: the category with its text, or the only one with its normalized text;
+// otherwise `none`.
 const find = (labels, value, none) => {
-  const text = typeof value != "object" && whole(abs(value), 0, 2 ** 53) ? "" + value : value;
+  const text = typeof value != "object" && isInteger(abs(value), 0, 2 ** 53) ? "" + value : value;
   if (typeof text != "string") return none;
-  const meanings = labels.map(meaning);
-  const k = meanings.indexOf(meaning(text));
-  const only = k == meanings.lastIndexOf(meaning(text)) && k >= 0 ? k : none;
+  const all = labels.map(normalized);
+  const k = all.indexOf(normalized(text));
+  const only = k == all.lastIndexOf(normalized(text)) && k >= 0 ? k : none;
   return labels.includes(text) ? labels.indexOf(text) : only;
 };
 
-const numeric = ({ low, high, optional, default: usual }) => {
-  check([low, usual, high, high - low].every(num.isFinite) && low <= usual && usual <= high && low < high);
+const numeric = ({ low, high, optional, default: fallback }) => {
+  check([low, fallback, high, high - low].every(num.isFinite) && low <= fallback && fallback <= high && low < high);
   return {
     reads: optional ? "optional" : "number",
-    place: (value, size) => {
+    toCode: (value, size) => {
       const number = asNumber(value);
       const levels = size - !!optional;
       const missing = number != number; // NaN
       if (optional && missing) return levels;
-      const inside = missing ? usual : min(max(number, low), high);
-      const place = ((inside - low) / (high - low)) * ((levels - 1) * FRACTION);
-      return (place + 2 ** 52 - 2 ** 52) / FRACTION; // a double of this size is rounded to an integer, half to even
+      const inside = missing ? fallback : min(max(number, low), high);
+      const code = ((inside - low) / (high - low)) * ((levels - 1) * FRACTION);
+      return (code + 2 ** 52 - 2 ** 52) / FRACTION; // rounds to an integer, half to even
     },
   };
 };
 
-const categorical = ({ categories, default: usual }) => {
-  const none = categories.indexOf(usual);
+const categorical = ({ categories, default: fallback }) => {
+  const none = categories.indexOf(fallback);
   check(none >= 0);
   return {
     reads: "category",
     size: categories.length,
-    place: (value) => find(categories, value, none),
+    toCode: (value) => find(categories, value, none),
   };
 };
 
-// A set of categories, filled up with dummies, by its number in the combinatorial number system.
+// A set of categories, filled up with dummies, by its index in the combinatorial number system.
 const selection = ({ categories, at_most: most }) => {
   const v = categories.length;
   return {
     reads: "selection",
     size: num(comb(v + most, most)),
-    place: (value) => {
+    toCode: (value) => {
       const parts = [typeof value == "string" ? value.split("|").map(trim) : value].flat();
       const found = parts.map((part) => find(categories, part));
       const members = range(v + most)
@@ -343,9 +346,9 @@ const selection = ({ categories, at_most: most }) => {
 
 const dimensionKinds = { numeric, categorical, selection };
 
-// ---- The survey -----------------------------------------------------------------------------------------------------
+// ---- The survey ----------------------------------------------------------------------------------------------------
 
-// RFC 8785: the one text of a JSON value.
+// RFC 8785: the canonical text of a JSON value.
 const canonical = (value) =>
   value?.map
     ? `[${value.map(canonical)}]`
@@ -357,7 +360,7 @@ const canonical = (value) =>
 
 const fingerprint = async (document) => hex(await subtle.digest("SHA-256", utf8(canonical(document))));
 
-// Reads a survey's document (text or object) and proves all that protects the person who answers.
+// Parses a survey document (text or object) and proves its privacy.
 const readSurvey = async (document) => {
   const { fingerprint: claimed, ...body } = JSON.parse(typeof document == "string" ? document : json(document));
   const { format, version, epsilon, n_sampled: m, dimensions, channels, questions: list } = body;
@@ -365,27 +368,28 @@ const readSurvey = async (document) => {
   check(claimed == (await fingerprint(body)), "fingerprint");
   const asked = dimensions.map((dimension) => dimensionKinds[dimension.type](dimension));
   const [n, d] = exact(epsilon);
-  let lasting = 0; // what a permanent answer costs, where that is more than its share of epsilon
+  let memoizedEpsilon = 0; // the cost of a memoized response with two stages
   const made = channels.map((channel) => {
     const [a, b] = exact(channel.epsilon);
     check(big(m) * a * d <= n * b);
-    lasting = max(lasting, channel.stages?.epsilon ?? 0);
+    memoizedEpsilon = max(memoizedEpsilon, channel.stages?.epsilon ?? 0);
     return channelKinds[channel.kind](channel);
   });
   const questions = list.map(({ dimensions: numbers, channel, weight = 1 }) => {
     const { takes, drawOutput } = made[channel];
     const parts = numbers.map((j, i) => {
-      const { reads, size = takes[i].size, place } = asked[j];
+      const { reads, size = takes[i].size, toCode } = asked[j];
       check(reads == takes[i].reads && size == takes[i].size && takes.length == numbers.length);
-      return { j, reads, size, place, name: dimensions[j].name };
+      return { j, reads, size, toCode, name: dimensions[j].name };
     });
     return { parts, drawOutput, weight, stages: channels[channel].stages };
   });
-  check(whole(m, 1, questions.length));
-  return { ...body, fingerprint: claimed, series: await fingerprint({ ...body, name: "" }), m, questions, lasting };
+  check(isInteger(m, 1, questions.length));
+  const series = await fingerprint({ ...body, name: "" });
+  return { ...body, fingerprint: claimed, series, m, questions, memoizedEpsilon };
 };
 
-// ---- Answers --------------------------------------------------------------------------------------------------------
+// ---- Answers -------------------------------------------------------------------------------------------------------
 
 const drawQuestions = ({ questions, m }, source) => {
   const weights = questions.map(({ weight }) => weight);
@@ -394,17 +398,17 @@ const drawQuestions = ({ questions, m }, source) => {
     : several(source, weights.length, m);
 };
 
-// The input of a question's channel; `fraction(i, reads)` gives the sixteen bits that round its dimension i.
+// The input of a question's channel; `fraction(i, reads)` returns the sixteen bits that round its dimension i.
 const inputOf = ({ parts }, record, fraction) =>
-  parts.reduce((x, { name, reads, size, place }, i) => {
-    let at = place(null, size);
+  parts.reduce((x, { name, reads, size, toCode }, i) => {
+    let code = toCode(null, size);
     try {
-      at = place(record[name], size);
-    } catch {} // a value may be an object that throws anything at all
-    return x * size + floor(at) + (fraction(i, reads) < (at % 1) * FRACTION);
+      code = toCode(record[name], size);
+    } catch {} // an object may throw any exception
+    return x * size + floor(code) + (fraction(i, reads) < (code % 1) * FRACTION);
   }, 0);
 
-// Fresh answers [[question, field, …], …]: the questions, then for each its fractions and what its channel draws.
+// Answers with fresh noise, [[question, field, …], …]: draws the questions, then the fractions and output of each.
 const fresh = (survey, record, source) =>
   drawQuestions(survey, source).map((q) => {
     const question = survey.questions[q];
@@ -412,8 +416,8 @@ const fresh = (survey, record, source) =>
     return [q, ...question.drawOutput(x, source)];
   });
 
-// Permanent answers, and the marks of the rows that must be paid for first; docs/over-time.md has the rules.
-const permanent = async (survey, record, key, known, affordable, fresh) => {
+// Memoized responses, and the marks of the rows to pay for first; docs/over-time.md specifies them.
+const memoized = async (survey, record, key, known, affordable, fresh) => {
   const [answers, marks] = [[], []];
   const secret = (...label) => fixed(key, survey.series, ...label);
   for (const q of await secret(0, 0, 0, (source) => drawQuestions(survey, source))) {
@@ -424,16 +428,16 @@ const permanent = async (survey, record, key, known, affordable, fresh) => {
     const own = await Promise.all(rows.map((x) => secret(3, q, x, (source) => hex(source(16)))));
     let row = inputOf(question, record, (i) => fractions[i]);
     const paid = known.map((mark) => own.indexOf(mark)).filter((x) => x >= 0); // in order of payment
-    // Once the budget is spent, the row paid for last, whatever the value.
+    // Once the budget is spent, the row paid for last answers, whatever the value.
     if (paid.length && marks.length >= affordable) row = paid.at(-1);
     else if (!paid.includes(row)) marks.push(own[row]);
-    const lasting = await secret(2, q, row, (source) => drawOutput(row, source, 1));
-    answers.push([q, ...lasting.map((k) => (stages ? pick(stages.second[k], word(fresh, 16)) : k))]);
+    const output = await secret(2, q, row, (source) => drawOutput(row, source, 1));
+    answers.push([q, ...output.map((k) => (stages ? pick(stages.second[k], word(fresh, 16)) : k))]);
   }
   return [answers, marks];
 };
 
-// ---- Storage: ledger, queue and secret in one record of IndexedDB, changed under a Web Lock -------------------------
+// ---- Storage: ledger, queue and secret in one record of IndexedDB, changed under a Web Lock ------------------------
 
 const settled = (request, done = "onsuccess") =>
   new Promise((resolve, reject) => {
@@ -441,13 +445,13 @@ const settled = (request, done = "onsuccess") =>
     request.onerror = request.onabort = () => reject(request.error);
   });
 
-// update(change): change the state alone, and resolve when it is on the disk; if `change` throws, nothing is written.
+// update(change): change the state exclusively, and resolve when it is on the disk; if `change` throws, write nothing.
 // alone(work): run work while no other tab does.
 const browserStore = (name = "hdr4me") => ({
   alone: (work) => navigator.locks.request(name + "-send", work),
   update: (change) =>
     navigator.locks.request(name, async () => {
-      const opening = indexedDB.open(name, 1); // a newer database refuses
+      const opening = indexedDB.open(name, 1); // fails for a newer version of the database
       opening.onupgradeneeded = () => opening.result.createObjectStore(name);
       const database = await settled(opening);
       try {
@@ -463,7 +467,7 @@ const browserStore = (name = "hdr4me") => ({
     }),
 });
 
-// ---- The client -----------------------------------------------------------------------------------------------------
+// ---- The client ----------------------------------------------------------------------------------------------------
 
 const today = () => floor(Date.now() / 864e5);
 
@@ -473,11 +477,11 @@ class Client {
 
   static async open(document, options) {
     const survey = await readSurvey(document);
-    const { epsilon, m, lasting } = survey;
-    const usual = { store: browserStore(), url: "", limit: 16, reports: 1, survey, epsilon, share: m };
-    const client = Object.assign(new Client(), usual, options);
-    // Permanent answers with a second stage cost what they lose in all reports together.
-    if (client.permanent && lasting * m > epsilon) [client.epsilon, client.share] = [lasting, 1];
+    const { epsilon, m, memoizedEpsilon } = survey;
+    const defaults = { store: browserStore(), url: "", limit: 16, reports: 1, survey, epsilon, share: m };
+    const client = Object.assign(new Client(), defaults, options);
+    // Memoized responses with a second stage cost the loss of all their reports together.
+    if (client.memoized && memoizedEpsilon * m > epsilon) [client.epsilon, client.share] = [memoizedEpsilon, 1];
     client.endpoint = `${client.url}/v1/rounds/${client.round}/reports`;
     addEventListener("online", () => client.flush());
     return client;
@@ -490,8 +494,8 @@ class Client {
     });
   }
 
-  // How many more answers the ledger allows. An answer costs epsilon/share; the ledger keeps integers of answers, so
-  // nothing is rounded.
+  // The number of further answers that the budget allows. An answer costs epsilon/share; the ledger stores integer
+  // numbers of answers, so nothing is rounded.
   #left({ spent }) {
     const { series, m } = this.survey;
     const since = this.every ? today() - this.every + 1 : 0;
@@ -509,8 +513,8 @@ class Client {
     return min(this.reports * m - used, num((n * b * big(this.share)) / (d * a)));
   }
 
-  // The report, the rows to be remembered and the price in answers. Fresh words are kept until they are sent: who looks
-  // twice sees the same report, and nobody can draw until she likes what she sees.
+  // The report, the stored rows and the new marks. Fresh random bytes are stored until the report is sent: a second
+  // preview shows the same report, so nobody can draw until they like the report.
   async #draw(state, record) {
     const { survey } = this;
     const { series, fingerprint, m } = survey;
@@ -521,20 +525,20 @@ class Client {
       tape.push(...random(max(0, at + n - tape.length)));
       return tape.slice(at, (at += n));
     };
-    if (this.permanent)
+    if (this.memoized)
       state.secret ??= await subtle.generateKey({ name: "HMAC", hash: "SHA-256", length: 256 }, false, ["sign"]);
-    const [answers, marks] = this.permanent
-      ? await permanent(survey, record, state.secret, rows, rows.length ? this.#left(state) : m, source)
+    const [answers, marks] = this.memoized
+      ? await memoized(survey, record, state.secret, rows, rows.length ? this.#left(state) : m, source)
       : [fresh(survey, record, source)];
     return [{ format: "hdr4me-report", version: 1, survey: fingerprint, answers }, own, marks];
   }
 
-  // The report that answer() would send for this record now. Nothing is spent and nothing leaves.
+  // The report that answer() would send for this record now. Nothing is charged and nothing is sent.
   preview(record) {
     return this.#update(async (state) => (await this.#draw(state, record))[0]);
   }
 
-  // Pays for a report and puts it into the queue; both are on the disk before anything is sent.
+  // Charges a report and adds it to the queue; both are on the disk before anything is sent.
   async answer(record) {
     const item = await this.#update(async (state) => {
       const { epsilon, share, survey } = this;
@@ -553,7 +557,7 @@ class Client {
     return item;
   }
 
-  // Sends what waits, each report with the key that was made with it; what fails is tried again, later and later.
+  // Sends the waiting reports, each with its own key. Failed reports are sent again after growing delays.
   flush() {
     clearTimeout(this.#timer);
     return this.store.alone(async () => {
@@ -586,7 +590,7 @@ class Client {
     });
   }
 
-  // Out: nothing is sent any more, and what waits is dropped. What was spent stays spent.
+  // Opting out: nothing more is sent, and waiting reports are dropped. The spent budget stays spent.
   optOut(out = true) {
     return this.#update((state) => {
       state.out = out;
@@ -594,7 +598,8 @@ class Client {
     });
   }
 
-  // How many more reports the ledger allows, how many wait, the keys of those that went, and whether she is out.
+  // The number of further reports that the budget allows, the number of waiting reports, the keys of the delivered
+  // ones, and whether the person opted out.
   status() {
     return this.#update((state) => ({
       left: this.#left(state) / this.survey.m,
@@ -605,4 +610,4 @@ class Client {
   }
 }
 
-export { Client, below, browserStore, fixed, fresh, permanent, readSurvey };
+export { Client, below, browserStore, fixed, fresh, memoized, readSurvey };

@@ -1,11 +1,10 @@
-"""E[(V₁ + … + V_n)₊] of independent V from above, by one Fourier transform of a tilted law.
+"""An upper bound of E[(V₁ + … + V_n)₊] for independent V, by one Fourier transform of a tilted law.
 
-V is moved to the multiples of a step h by splitting each value between its two neighbors such that its mean is kept.
-That is a spread, so the expectation of every convex function of the sum, (·)₊ among them, can only grow. The sum is
-then a sum of integers. Its tail is found where it matters: P is replaced by P·e^{λv}/M(λ) with λ such that the sum has
-mean zero, transformed, and tilted back, so that the result keeps its relative accuracy however small it is. Sums beyond
-the window of the transform fold back into it, which again only adds; those beyond its upper end are added by Chernoff's
-bound.
+Each value of V is split between the two neighboring multiples of a step h such that its mean is kept. This is a mean-
+preserving spread, so the expectation of every convex function of the sum, including (·)₊, can only increase. The sum is
+then a sum of integers. P is replaced by P·e^{λv}/M(λ) with λ such that the sum has mean zero, transformed, and tilted
+back, so that the result keeps its relative accuracy however small it is. Sums beyond the window of the transform wrap
+around, which only adds mass. Sums beyond the upper end of the window are bounded by Chernoff's inequality.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from hdr4me.channels.blanket import Blanket
 
 Floats = NDArray[np.float64]
 
-_ATOMS = 4_000_000  # array elements that are worked on at a time
+_ATOMS = 4_000_000  # array elements that are processed at a time
 _GRID = 1 << 16  # maximum number of multiples of the step that V takes
-FINE, COARSE = 32, 8  # steps to one standard deviation of V, for a result and for the search
+FINE, COARSE = 32, 8  # steps per standard deviation of V: for a result, and for the search
 _LEAST = 1e-12  # the smallest tilt, in units of the largest value
 
 
@@ -45,8 +44,8 @@ def spread(
 ) -> tuple[Law, list[NDArray[np.int64]]]:
     """The law that dominates V = ρ_x − factor·ρ_x' of all `pairs`, on a grid, and the pairs that attain it.
 
-    Each blanket has its share of the questions. The stop-loss transform π(t) = E(V − t)₊ of the law is, at every
-    multiple of the step, the largest of any pair. As a maximum of convex functions it is the transform of a law.
+    Each blanket has its share of the questions. At every multiple of the step, the stop-loss transform π(t) = E(V − t)₊
+    of the dominating law is the largest over all pairs. A maximum of convex functions is the transform of a law.
     """
     low = min(float(1.0 - factor * b.largest_ratio) for b, _ in blankets)
     high = max(0.0, max(b.largest_ratio for b, _ in blankets) - factor)
@@ -81,7 +80,7 @@ def _dominating(
         losses = _stop_loss(laws, step)
         top = losses.argmax(axis=0)
         found = losses[top, np.arange(size)]
-        # A pair that is larger by rounding errors alone is no other pair.
+        # Differences by rounding errors do not count.
         better = found > best + 1e-12 * (1.0 + np.abs(best))
         best[better], whose[better] = found[better], start + top[better]
     winners = np.unique(whose)
@@ -96,7 +95,7 @@ def _dominating(
 def _rounded(
     blanket: Blanket, pairs: NDArray[np.int64], factor: float, step: float, first: int, size: int
 ) -> Floats:
-    """Each pair's V on the grid: a value is split between its neighbors, mean kept; 0 outside the blanket."""
+    """Each pair's V on the grid: a value is split between its neighbors, mean kept; V = 0 outside the blanket."""
     place = (blanket.ratios[pairs[:, 0]] - factor * blanket.ratios[pairs[:, 1]]) / step - first
     below = np.floor(place).astype(np.int64)
     part = place - below
@@ -148,7 +147,7 @@ def _inside(law: Law, used: NDArray[np.int64], tilted: Floats, tilt: float, n: i
 
 
 def _beyond(p: Floats, v: Floats, tilt: float, cumulant: float, n: int, end: float) -> float:
-    """What `_inside` leaves out, Σ_{s ≥ end} s·e^{−λs}·P(S = s) under the tilted law, by Chernoff's bound.
+    """The part that `_inside` leaves out, Σ_{s ≥ end} s·e^{−λs}·P(S = s) under the tilted law, by Chernoff's bound.
 
     For θ ≥ 1/end and s ≥ end, s ≤ end·e^{θ(s − end)}; so the sum is at most end·e^{−λ·end}·e^{n·K(θ) − θ·end}.
     """
@@ -168,7 +167,7 @@ def _cumulant(p: Floats, v: Floats, tilt: float) -> float:
 
 
 def _tilt(p: Floats, v: Floats, mean: float) -> float:
-    """λ > 0 at which the tilted law has this mean, or hardly any if its mean is larger already."""
+    """λ > 0 at which the tilted law has this mean; the smallest allowed λ if the mean is larger without a tilt."""
 
     def distance(tilt: float) -> float:
         w = p * np.exp(tilt * v - (tilt * v).max())

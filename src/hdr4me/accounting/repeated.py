@@ -16,9 +16,9 @@ from hdr4me.channels.table.channel import Rows, product_rows
 from hdr4me.errors import InvalidInput
 
 _COMMON = (
-    "Not hidden: that a value moved to another row, and when, while budget is left; and that a device takes part.",
-    "A device whose storage is deleted draws a new secret: its next answers cost ε again, and nobody counts that. "
-    "A cloned device repeats the answers of its original, and each copy's ledger allows new rows of its own.",
+    "Not hidden: that a value moved to another row, and when, while budget is left; and that a device participates.",
+    "A device whose storage is deleted draws a new secret. Its next answers cost ε again, and no ledger counts them. "
+    "A cloned device repeats the answers of its original, and the ledger of each copy allows further new rows.",
 )
 
 
@@ -26,7 +26,7 @@ def guessed(epsilon: float, n_reports: int) -> float:
     """The probability that the best attack guesses a yes/no attribute from `n_reports` fresh answers.
 
     With p = e^ε/(1 + e^ε): P(Bin(T, p) > T/2) + P(Bin(T, p) = T/2)/2. One answer, or any number of copies of one
-    permanent answer, gives p.
+    memoized response, gives p.
 
     >>> round(guessed(1.0, 30), 3), round(guessed(1.0, 1), 3)
     (0.996, 0.731)
@@ -45,7 +45,7 @@ def guessed(epsilon: float, n_reports: int) -> float:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A survey asked `rounds` times: the losses with fresh and with permanent answers."""
+    """A survey asked `rounds` times: the privacy losses with fresh noise and with memoized responses."""
 
     epsilon: float
     sampled: int
@@ -54,31 +54,32 @@ class Repeated:
     def lines(self) -> list[str]:
         """The statement in sentences."""
         found = self.to_dict()
-        share = found["permanent_epsilon_for_each_new_row"]
-        fresh, once = 100 * found["guessed_right_fresh"], 100 * found["guessed_right_permanent"]
+        share = found["memoized_epsilon_for_each_new_row"]
+        fresh, once = 100 * found["guessed_right_fresh"], 100 * found["guessed_right_memoized"]
         return [
-            f"{self.rounds:,} rounds with fresh answers: up to ε = {found['fresh_epsilon']:g} in total. A yes/no "
-            f"attribute that is answered in each round at ε = {share:g} is guessed right in {fresh:.1f} % of cases.",
-            f"With permanent answers: ε = {self.epsilon:g} for a record that does not change, and ε = {share:g} more "
-            f"for each row that one of its dimensions visits for the first time. The yes/no attribute is guessed right "
-            f"in {once:.1f} % of cases, after any number of rounds.",
+            f"{self.rounds:,} rounds with fresh noise: up to ε = {found['fresh_epsilon']:g} in total. A yes/no "
+            f"attribute that is answered in each round at ε = {share:g} is guessed correctly in {fresh:.1f} % of "
+            "cases.",
+            f"With memoized responses: ε = {self.epsilon:g} for a record that does not change, and another ε = "
+            f"{share:g} for each new row of a dimension. The yes/no attribute is guessed correctly in {once:.1f} % of "
+            f"cases, after any number of rounds.",
             *_COMMON,
         ]
 
     def to_dict(self) -> dict[str, Any]:
         """The losses and an attacker's success, as plain values for JSON.
 
-        The losses T·ε of fresh answers add up. Permanent answers lose ε/m for each row that a dimension visits.
+        The losses of fresh answers add up to T·ε. Memoized responses lose ε/m for each row that a dimension visits.
         """
         share = float(Fraction(self.epsilon) / self.sampled)
         return {
             "rounds": self.rounds,
             "epsilon": self.epsilon,
             "fresh_epsilon": float(self.rounds * Fraction(self.epsilon)),
-            "permanent_epsilon_unchanged": self.epsilon,
-            "permanent_epsilon_for_each_new_row": share,
+            "memoized_epsilon_unchanged": self.epsilon,
+            "memoized_epsilon_for_each_new_row": share,
             "guessed_right_fresh": guessed(share, self.rounds),
-            "guessed_right_permanent": guessed(share, 1),
+            "guessed_right_memoized": guessed(share, 1),
         }
 
 
@@ -94,13 +95,13 @@ def repeated(epsilon: float, sampled: int, rounds: int) -> Repeated:
 
 @dataclass(frozen=True)
 class Composite:
-    """A permanent table `first`, and a fresh table `second` with one row for each cell of the first.
+    """A memoized table `first`, and a fresh table `second` with one row for each cell of the first.
 
-    The answer of the first table is drawn once and remembered; each report passes it through the second table with new
-    randomness. All losses are fractions.
+    The response of the first table is drawn once and memoized. Each report passes it through the second table with
+    fresh randomness. All losses are fractions.
 
     >>> two = composite([[7, 1], [1, 7]], [[3, 1], [1, 3]])
-    >>> two.rows, two.loss, two.permanent_loss
+    >>> two.rows, two.loss, two.memoized_loss
     (((22, 10), (10, 22)), Fraction(11, 5), Fraction(7, 1))
     """
 
@@ -118,13 +119,13 @@ class Composite:
         return column_loss(self.rows)
 
     @cached_property
-    def permanent_loss(self) -> Fraction:
-        """The privacy loss of any number of reports of an unchanged value: that of the permanent table."""
+    def memoized_loss(self) -> Fraction:
+        """The privacy loss of any number of reports of an unchanged value: that of the memoized table."""
         return column_loss(self.first)
 
     def bound(self, n_reports: int) -> Fraction:
         """An upper bound of the loss of `n_reports` of an unchanged value."""
-        return min(self.permanent_loss, self.loss**n_reports)
+        return min(self.memoized_loss, self.loss**n_reports)
 
     def exact_loss(self, n_reports: int) -> Fraction:
         """The loss of `n_reports` of an unchanged value, by enumeration of all sequences of reports."""
@@ -141,12 +142,12 @@ class Composite:
 
 
 def composite(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]]) -> Composite:
-    """Both tables, checked: nonnegative integers, equal row sums, and a row of `second` for each cell of `first`."""
+    """Both tables, checked: nonnegative integers, equal row sums, and one row of `second` for each cell of `first`."""
     for name, table in (("first", first), ("second", second)):
         sums, widths = {sum(row) for row in table}, {len(row) for row in table}
         if len(sums) != 1 or len(widths) != 1 or min(sums) < 1 or any(w < 0 for row in table for w in row):
             raise InvalidInput(
-                f"the {name} table's rows must be nonnegative integers with one sum and one length"
+                f"the rows of the {name} table must hold nonnegative integers, with equal sums and equal lengths"
             )
     if len(first[0]) != len(second):
         raise InvalidInput(
@@ -155,10 +156,10 @@ def composite(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]]) -
     return Composite(tuple(map(tuple, first)), tuple(map(tuple, second)))
 
 
-def second_moment(permanent: float, instant: float, n_reports: int) -> float:
+def second_moment(memoized: float, instant: float, n_reports: int) -> float:
     """(1 + (c_i⁻² − 1)/T)/c∞²: the second moment of the mean of T decoded reports ±1 of an unchanged value.
 
-    `permanent` and `instant` are the contractions c∞ and c_i of the two stages: E[answer | t] = c∞·t and
+    `memoized` and `instant` are the contractions c∞ and c_i of the two stages: E[answer | t] = c∞·t and
     E[report | answer] = c_i·answer.
     """
-    return (1.0 + (instant**-2 - 1.0) / n_reports) / permanent**2
+    return (1.0 + (instant**-2 - 1.0) / n_reports) / memoized**2

@@ -1,8 +1,8 @@
-"""Estimates of several rounds of one series, combined with standard errors that account for permanent noise.
+"""Linear combinations of the rounds of one series, with standard errors that account for memoized responses.
 
-Fresh answers, and those of different users, have independent errors: Var Σ a_t x̂_t = Σ a_t² s_t². Permanent answers of
-the same users repeat their noise in a way that tallies do not show. Whatever the dependence, the standard error of
-Σ a_t x̂_t is at most Σ |a_t| s_t, which is what is reported then.
+Errors are independent if the noise is fresh or the users differ: Var Σ a_t x̂_t = Σ a_t² s_t². With memoized responses
+of the same users the errors of two rounds are dependent, and tallies do not show how strongly. For any dependence the
+standard error of Σ a_t x̂_t is at most Σ |a_t| s_t. This bound is reported for memoized responses.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Answers = Sequence[Sequence[int]]
 
 
 class Combined(NamedTuple):
-    """A combination of rounds, one element for each row of the answer, and its standard errors."""
+    """A linear combination of rounds and its standard errors, one element for each row of the answer."""
 
     estimate: Floats
     standard_error: Floats
 
 
 def contrast(
-    weights: ArrayLike, estimates: ArrayLike, standard_errors: ArrayLike, *, permanent: bool
+    weights: ArrayLike, estimates: ArrayLike, standard_errors: ArrayLike, *, memoized: bool
 ) -> Combined:
     """Σ a_t x̂_t and its standard error."""
     a, x, s = (np.asarray(value, np.float64) for value in (weights, estimates, standard_errors))
@@ -37,34 +37,34 @@ def contrast(
             f"rounds of shapes {a.shape}, {x.shape}, {s.shape} do not fit: "
             "weights are (T,), estimates and standard errors (T, rows)"
         )
-    return Combined(a @ x, np.abs(a) @ s if permanent else np.sqrt(a**2 @ s**2))
+    return Combined(a @ x, np.abs(a) @ s if memoized else np.sqrt(a**2 @ s**2))
 
 
-def average(estimates: ArrayLike, standard_errors: ArrayLike, *, permanent: bool) -> Combined:
-    """The mean over rounds with equal weights; with permanent answers it is no more exact than one round."""
+def average(estimates: ArrayLike, standard_errors: ArrayLike, *, memoized: bool) -> Combined:
+    """The mean over rounds with equal weights; with memoized responses its error bound is that of one round."""
     n = len(np.asarray(estimates))
-    return contrast(np.full(n, 1.0 / max(n, 1)), estimates, standard_errors, permanent=permanent)
+    return contrast(np.full(n, 1.0 / max(n, 1)), estimates, standard_errors, memoized=memoized)
 
 
 def difference(
-    estimates: ArrayLike, standard_errors: ArrayLike, first: int, second: int, *, permanent: bool
+    estimates: ArrayLike, standard_errors: ArrayLike, first: int, second: int, *, memoized: bool
 ) -> Combined:
     """Round `second` minus round `first`."""
     unit = np.eye(len(np.asarray(estimates)))
-    return contrast(unit[second] - unit[first], estimates, standard_errors, permanent=permanent)
+    return contrast(unit[second] - unit[first], estimates, standard_errors, memoized=memoized)
 
 
-def slope(estimates: ArrayLike, standard_errors: ArrayLike, *, permanent: bool) -> Combined:
+def slope(estimates: ArrayLike, standard_errors: ArrayLike, *, memoized: bool) -> Combined:
     """The least-squares change from one round to the next."""
     n = len(np.asarray(estimates))
     if n < 2:
         raise InvalidInput(f"a trend over {n} round(s) is not defined: it needs at least 2")
     t = np.arange(n) - (n - 1) / 2
-    return contrast(t / (t @ t), estimates, standard_errors, permanent=permanent)
+    return contrast(t / (t @ t), estimates, standard_errors, memoized=memoized)
 
 
 def paired_difference(first: Floats, second: Floats) -> Combined:
-    """The mean of second − first over users, from their decoded answers: a row for each user, at least two."""
+    """The mean of second − first over users, from their decoded answers: one row for each of at least two users."""
     change = second - first
     return Combined(change.mean(axis=0), change.std(axis=0, ddof=1) / np.sqrt(len(change)))
 
@@ -74,8 +74,8 @@ def paired_rounds(
 ) -> list[dict[str, Any]]:
     """Means and frequencies of the second round minus those of the first, from `report.answers` of the same users.
 
-    Permanent noise that two rounds share cancels in each user's own difference, so the standard error is that of what
-    changed: zero where nothing did. Tallies cannot show this.
+    Memoized noise that two rounds share cancels in each user's own difference, so the standard error is that of the
+    changes alone. Tallies do not link a user's reports, so they cannot give this estimate.
 
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=4.0, mechanism="duchi")
@@ -86,7 +86,8 @@ def paired_rounds(
     """
     if len(first) != len(second):
         raise InvalidInput(
-            f"{len(first)} and {len(second)} users cannot be paired: give the reports of the same users"
+            f"{len(first)} and {len(second)} users cannot be paired: pass the reports of the same users, "
+            "in the same order"
         )
     outputs: list[list[tuple[Sequence[int], Sequence[int]]]] = [[] for _ in survey.questions]
     for before, after in zip(first, second, strict=True):
@@ -100,7 +101,7 @@ def paired_rounds(
 def _paired_rows(
     survey: Survey, q: int, pairs: list[tuple[Sequence[int], Sequence[int]]]
 ) -> Iterator[dict[str, Any]]:
-    """A row for each number and category of question q; `status` says why a row has no estimate."""
+    """One row for each number and category of question q; `status` says why a row has no estimate."""
     question = survey.questions[q]
     response = question.channel.response
     for place, j in enumerate(question.dimensions):
@@ -115,8 +116,8 @@ def _paired_rows(
         else:
             low, high = (0.0, 2.0) if dimension.categories else dimension.bounds
             before, after = (
-                response.decoded(np.array(told, np.int64), place) * ((high - low) / 2)
-                for told in zip(*pairs, strict=True)
+                response.decoded(np.array(reported, np.int64), place) * ((high - low) / 2)
+                for reported in zip(*pairs, strict=True)
             )
             change = paired_difference(before, after)
         for i, label in enumerate(labels):

@@ -1,12 +1,12 @@
-"""The central ε of shuffled reports, computed from the survey's own tables and not from ε alone.
+"""The central ε of the shuffle model, computed from the survey's own tables instead of from ε alone.
 
-If n users' reports are put into a random order and everything else about their origin is removed, what is left is
-(ε', δ)-differentially private with an ε' far below the survey's. With the privacy blanket (`channels/blanket.py`)
+If the reports of n users are permuted at random and all metadata are removed, the multiset of reports is (ε', δ)-
+differentially private with an ε' far below the survey's ε. With the privacy blanket (`channels/blanket.py`)
 
     δ(ε') ≤ E[(V₁ + … + V_n)₊] / n,    V = ρ_x(Y) − e^{ε'}·ρ_{x'}(Y), Y ~ c;  V = 0 with probability 1 − γ,
 
 for the worst pair of records x, x' (Balle, Bell, Gascón, Nissim 2019, "The privacy blanket of the shuffle model").
-Every step here errs upwards; floating-point errors, which can err downwards, are below 10⁻⁶ of δ.
+Every step gives an upper bound, except for floating-point errors, which are below 10⁻⁶ of δ.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from hdr4me.accounting import binary
 from hdr4me.accounting.excess import COARSE, FINE, log_excess, second_moment, spread
 from hdr4me.channels.blanket import Blanket, response_blanket
 from hdr4me.channels.channel import is_number
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 
-MOST_REPORTS = 10**8  # more reports are counted as this many: more never increase δ, and rounding errors grow
+MOST_REPORTS = (
+    10**8
+)  # larger numbers count as this one: more reports never increase δ, but rounding errors grow
 NUMERICAL_ERROR = 1e-6  # the relative error of δ in floating point; `log_delta` is raised by as much
 _ACCURACY = 1e-5
-_NONE = 1e-8  # the smallest ε that is searched for
-_MOST_ATOMS = 200_000  # of the blanket of a whole report
+_NONE = 1e-8  # the smallest ε in the search
+_MOST_ATOMS = 200_000  # in the blanket of a whole report
 
 Floats = NDArray[np.float64]
 Pairs = list[NDArray[np.int64]]
@@ -38,14 +41,14 @@ Pairs = list[NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class Amplification:
-    """The central guarantee of shuffled reports: (`epsilon`, `delta`) for the multiset of `n_reports` of them."""
+    """The guarantee in the shuffle model: the multiset of `n_reports` reports is (`epsilon`, `delta`)-private."""
 
     epsilon: float
     delta: float
     n_reports: int
     local_epsilon: float
     closed_form: float | None
-    """The bound of Feldman, McMillan and Talwar (2021), which knows only the local ε; None where it does not hold."""
+    """The bound of Feldman, McMillan and Talwar (2021), which uses only the local ε; None where it does not apply."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -58,9 +61,9 @@ def amplification(survey: Survey, n_reports: int, delta: float) -> Amplification
     Parameters
     ----------
     survey
-        Its own integer tables are used, and the draw of its m questions.
+        The accountant uses its integer tables and the law of its sampled questions.
     n_reports
-        How many users' reports are shuffled together, one from each.
+        The number of users whose reports are shuffled together, one report from each.
     delta
         The δ of the central guarantee, such as 1e-6.
 
@@ -70,7 +73,7 @@ def amplification(survey: Survey, n_reports: int, delta: float) -> Amplification
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=4.0, mechanism="duchi")
     >>> found = amplification(survey, 100_000, 1e-6)
     >>> round(found.epsilon, 3), round(found.closed_form, 3)
-    (0.118, 0.535)
+    (0.085, 0.535)
     """
     if not isinstance(survey, Survey):
         raise InvalidInput(f"survey = {survey!r} must be a Survey")
@@ -82,16 +85,16 @@ def amplification(survey: Survey, n_reports: int, delta: float) -> Amplification
 def local_epsilon(
     survey: Survey, n_reports: int, delta: float, central_epsilon: float, *, most: float = 20.0
 ) -> float:
-    """The largest ε at which shuffled reports to the same questions and mechanisms keep a central (ε, δ).
+    """The largest local ε at which shuffled reports to the same questions satisfy a central (ε, δ).
 
-    It is found to three digits, and checked: a survey designed with it keeps the guarantee.
+    It has three significant digits. The guarantee is verified for a survey that is designed with it.
 
     Parameters
     ----------
     survey
-        Its questions, mechanisms and m are kept.
+        Its questions, mechanisms and number of sampled questions are kept.
     n_reports
-        How many reports are shuffled together.
+        The number of reports that are shuffled together.
     delta, central_epsilon
         The central guarantee.
     most
@@ -101,7 +104,7 @@ def local_epsilon(
     --------
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
-    >>> round(local_epsilon(survey, 100_000, 1e-6, 0.12), 2)
+    >>> round(local_epsilon(survey, 100_000, 1e-6, 0.085), 2)
     4.0...
     """
     n, delta = _checked(n_reports, delta)
@@ -113,14 +116,14 @@ def local_epsilon(
     def keeps(epsilon: float) -> bool:
         return Shuffled.of(redesigned(survey, epsilon)).keeps(central_epsilon, n, delta)
 
-    # The search starts at what holds for every survey: no survey has to be designed for it.
+    # The search starts at a value that holds for every survey, so that no survey has to be designed for it.
     return _largest(keeps, local_epsilon_of_any(n, delta, central_epsilon, most=most), most)
 
 
 def local_epsilon_of_any(
     n_reports: int, delta: float, central_epsilon: float, *, most: float = 20.0
 ) -> float:
-    """A local ε at which the shuffled reports of every survey, whatever its tables, keep a central (ε, δ).
+    """A local ε at which the shuffled reports of any survey satisfy a central (ε, δ).
 
     Randomized response is the worst channel of its ε (see `response_blanket`).
     """
@@ -128,11 +131,13 @@ def local_epsilon_of_any(
     def keeps(epsilon: float) -> bool:
         return Shuffled.worst(epsilon).keeps(central_epsilon, n_reports, delta)
 
-    return _largest(keeps, min(central_epsilon, most), most)  # a local ε is a central one
+    return _largest(
+        keeps, min(central_epsilon, most), most
+    )  # a local guarantee implies the same central guarantee
 
 
 def _largest(keeps: Callable[[float], bool], low: float, most: float) -> float:
-    """The largest number up to `most` that keeps the guarantee, to three digits; `low` does."""
+    """The largest number up to `most` that satisfies the guarantee, to three digits; `low` satisfies it."""
     high, step = low, 0.02 * low
     while high < most:
         high = min(high + step, most)
@@ -149,27 +154,30 @@ def _largest(keeps: Callable[[float], bool], low: float, most: float) -> float:
 
 def redesigned(survey: Survey, epsilon: float) -> Survey:
     """The same questions asked by the same mechanisms under another total ε."""
-    names, by_reads, pairs = survey.schema.names, dict[str, str](), []
+    names, by_input, pairs = survey.schema.names, dict[str, str](), []
     for question in survey.questions:
-        mechanism, reads = question.channel.mechanism, question.channel.inputs[0].input_kind
+        mechanism, kind = question.channel.mechanism, question.channel.inputs[0].input_kind
         if len(question.dimensions) == 2:
             pairs.append((names[question.dimensions[0]], names[question.dimensions[1]]))
-        elif by_reads.setdefault(reads, mechanism) != mechanism:
-            by_reads[reads] = "auto"
+        elif by_input.setdefault(kind, mechanism) != mechanism:
+            by_input[kind] = "auto"
     weights = {names[question.dimensions[0]]: question.weight for question in survey.questions}
     made = Survey(
         survey.schema,
         epsilon,
-        mechanism=by_reads.get("number", "duchi"),
+        mechanism=by_input.get("number", "duchi"),
         sampled=survey.sampled,
-        categorical=by_reads.get("category", "auto"),
+        categorical=by_input.get("category", "auto"),
         name=survey.name,
         pairs=pairs,
         weights=weights if survey.weighted else {},
     )
     for old, new in zip(survey.questions, made.questions, strict=True):
         if not old.channel.built_in and type(old.channel) is not type(new.channel):
-            raise InvalidInput(f"channel {old.channel.mechanism!r} cannot be designed for another epsilon")
+            raise InvalidInput(
+                f"channel {old.channel.mechanism!r} cannot be designed for another epsilon, so the "
+                "largest local epsilon is unknown"
+            )
     return made
 
 
@@ -188,21 +196,26 @@ def closed_form(epsilon: float, n_reports: int, delta: float) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class Shuffled:
-    """The blankets of a report with their shares of the questions, and its local ε, `most`."""
+    """The blankets of a report, each with the share of its questions, and the local ε, `most`.
+
+    `ones` are the largest and the smallest probability of cell 1 if a report has two cells; then ε is not computed from
+    the blanket (see `binary`).
+    """
 
     blankets: tuple[tuple[Blanket, float], ...]
     most: float
+    ones: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, survey: Survey) -> Shuffled:
-        """The blanket of a whole report: the draw of the questions and all m answers."""
+        """The blanket of a whole report: the sampled questions and all their answers."""
         weights = {id(channel): 0 for channel in survey.channels}
         for question in survey.questions:
             weights[id(question.channel)] += question.weight if survey.weighted else 1
         blankets, counts = [c.response.blanket() for c in survey.channels], list(weights.values())
         if survey.sampled == 1:
             shares = [count / sum(counts) for count in counts]
-            return cls(tuple(zip(blankets, shares, strict=True)), survey.epsilon)
+            return cls(tuple(zip(blankets, shares, strict=True)), survey.epsilon, _ones(survey))
         product = product_blanket(blankets, counts, survey.sampled)
         return cls.worst(survey.epsilon) if product is None else cls(((product, 1.0),), survey.epsilon)
 
@@ -224,7 +237,9 @@ class Shuffled:
         return log_excess(law, n) - math.log(n) + NUMERICAL_ERROR, attained
 
     def epsilon(self, n: int, delta: float) -> float:
-        """The smallest ε with δ(ε) ≤ delta; found with one pair, confirmed with all, and with more if necessary."""
+        """The smallest ε with δ(ε) ≤ delta: found with one pair of inputs and verified with all pairs."""
+        if self.ones is not None and delta >= binary.LEAST_DELTA:
+            return min(binary.epsilon(*self.ones, n, delta), self.most)
         target, least = math.log(delta), 0.0
         pairs = [blanket.pairs[:1] for blanket, _ in self.blankets]
         while True:
@@ -234,16 +249,18 @@ class Shuffled:
             confirmed, attained = self._compared(found, n)
             if confirmed <= target:
                 return found
-            least = found * (1.0 + _ACCURACY)  # another pair is worse there, and joins the search
+            least = found * (1.0 + _ACCURACY)  # another pair is worse there: add it to the search
             pairs = [np.unique(np.concatenate(both), axis=0) for both in zip(pairs, attained, strict=True)]
 
     def keeps(self, epsilon: float, n: int, delta: float) -> bool:
-        """Whether δ(ε) ≤ delta; one pair of inputs is often enough to exclude it."""
+        """Whether δ(ε) ≤ delta; one pair of inputs often suffices to reject it."""
+        if self.ones is not None and delta >= binary.LEAST_DELTA:
+            return binary.holds(*self.ones, n, epsilon, delta)
         one = [blanket.pairs[:1] for blanket, _ in self.blankets]
         return all(self.log_delta(epsilon, n, pairs) <= math.log(delta) for pairs in (one, None))
 
     def _crossing(self, n: int, target: float, pairs: Pairs) -> float:
-        """Just beyond the ε at which log δ(ε) with these pairs falls to `target`, at most `most`."""
+        """Slightly above the ε at which log δ(ε) of these pairs equals `target`, and at most `most`."""
 
         def above(epsilon: float) -> float:
             return self.log_delta(epsilon, n, pairs, COARSE) - target
@@ -260,11 +277,21 @@ class Shuffled:
             low, high = (0.9 * low, low) if low > _NONE else (0.0, low)
         root = float(brentq(above, low, high, xtol=1e-15, rtol=_ACCURACY))
         slope = above(root * 0.999) / (0.001 * root)  # of −log δ
-        # The coarse grid errs upwards, so the fine one allows a smaller ε: one step towards it, then certain.
+        # The coarse grid overestimates δ, so the fine grid allows a smaller ε: take a Newton step, then verify.
         root -= max(0.0, (target - self.log_delta(root, n, pairs)) / slope) * 0.99
         while self.log_delta(root, n, pairs) > target:
             root *= 1.0 + _ACCURACY
         return min(root, self.most)
+
+
+def _ones(survey: Survey) -> tuple[float, float] | None:
+    """The largest and the smallest probability of cell 1 of a survey whose reports have two cells; else None."""
+    channel = survey.questions[0].channel
+    rows = channel.response.table
+    if len(survey.questions) > 1 or channel.per_report > 1 or rows is None or rows.shape[1] != 2:
+        return None
+    largest, smallest = float(rows[:, 1].max()), float(rows[:, 1].min())
+    return (largest, smallest) if 0 < smallest < largest < 1 else None
 
 
 def _normal_crossing(variance: float, n: int, target: float) -> float:
@@ -281,12 +308,12 @@ def _normal_crossing(variance: float, n: int, target: float) -> float:
 
 
 def product_blanket(blankets: Sequence[Blanket], counts: Sequence[int], sampled: int) -> Blanket | None:
-    """A report with m answers, its questions drawn without replacement from `counts[i]` with channel i.
+    """A report with m answers, whose questions are drawn without replacement; `counts[i]` questions have channel i.
 
-    Each channel is first replaced by one with two ratios, 1 and r, by moving every pair (ρ_x, ρ_x') to the corners of
-    the square [1, r]², means kept. The product then has few atoms. None if there are too many to list.
+    Each channel is first replaced by one with two ratios, 1 and r: every pair (ρ_x, ρ_x') is moved to the corners of
+    the square [1, r]² with its mean kept. The product then has a small number of atoms. None if there are too many.
     """
-    # By the number of answers so far, the atoms: weight, product of the first input's ratios, and of the second's.
+    # Keyed by the number of answers so far. Atoms: weight, product of the first input's ratios, and of the second's.
     atoms = {0: np.ones((3, 1))}
     for blanket, count in zip(blankets, counts, strict=True):
         r, powers = blanket.largest_ratio, _powers(blanket, min(count, sampled))
@@ -304,9 +331,9 @@ def product_blanket(blankets: Sequence[Blanket], counts: Sequence[int], sampled:
 
 
 def _powers(blanket: Blanket, most: int) -> list[Floats]:
-    """For k = 0..most answers, the mass of ratio r in i answers for the first input and in j for the second.
+    """For k = 0..most answers, the mass where i answers have ratio r for the first input and j for the second.
 
-    One answer has the masses of the corners (r, r), (r, 1), (1, r), (1, 1) for the pair of inputs that shares least.
+    The masses of one answer at (r, r), (r, 1), (1, r), (1, 1) are those of the pair of inputs that overlaps least.
     """
     both = high = 0.0
     if (r := blanket.largest_ratio) > 1.0:
@@ -328,5 +355,5 @@ def _checked(n_reports: Any, delta: Any) -> tuple[int, float]:
     if type(n_reports) is not int or n_reports < 1:
         raise InvalidInput.of("n_reports", n_reports, "a positive integer")
     if not is_number(delta) or not 1e-100 <= delta < 1:
-        raise InvalidInput.of("delta", delta, "a number from 1e-100 and below 1")
+        raise InvalidInput.of("delta", delta, "a number of at least 1e-100 and below 1")
     return min(n_reports, MOST_REPORTS), float(delta)

@@ -1,8 +1,8 @@
-"""The audit: a proof and an attack for every channel; alarms for counts that no honest population gives."""
+"""The audit: a proof and an attack for every channel, and alarms for counts that no honest population explains."""
 
 from __future__ import annotations
 
-from hdr4me.auditing.alarms import Alarm, Watch, watch
+from hdr4me.auditing.alarms import Alarm, Watch, present_shares, watch
 from hdr4me.auditing.auditor import ALARM, Audit, Finding, attack, audit
 
-__all__ = ["ALARM", "Alarm", "Audit", "Finding", "Watch", "attack", "audit", "watch"]
+__all__ = ["ALARM", "Alarm", "Audit", "Finding", "Watch", "attack", "audit", "present_shares", "watch"]

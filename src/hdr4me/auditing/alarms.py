@@ -1,14 +1,15 @@
-"""Alarms: counts that no honest population gives, whatever its values are.
+"""Alarms: tests for counts that no honest population explains, whatever its values are.
 
 Four kinds of tests share the false-alarm probability equally:
 
-- *answers*: how often each question was answered is binomial with a known probability;
-- *cells*: the count of a cell (or of a run of neighboring cells of a table) lies between two binomial laws;
-- *shape*: the cells of a table are no mixture of its rows (`evidence`); the entries of a report have a known sum;
-- *copies*: how often one and the same report occurred.
+- *answers*: the number of answers to each question is binomial with a known probability;
+- *cells*: the count of a cell, or of a run of neighboring cells of a table, lies between two binomial laws;
+- *shape*: the shares of a table's cells are a mixture of its rows (`evidence`); with unary encoding, the sum over the
+  entries of a report has a known law;
+- *copies*: the number of identical reports is bounded.
 
-Users may have any values; they only answer independently. The k-th look at a collection has 6/(π²k²) of the
-probability, so that all looks together stay within `level`.
+Users may have any values, but they answer independently. The k-th look at a collection may use 6/(π²k²) of the
+probability, so that the false-alarm rate of all looks together is at most `level`.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from hdr4me.tally import Tally
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
-_MOST_RUNS = 64  # tables with more cells are watched by single cells and by runs from either end
-# The alternatives of `evidence`: shares of reports that all name one cell, and the number of such cells.
+_MOST_RUNS = 64  # larger tables are tested by single cells and by runs that start at either end
+# The alternatives of `evidence`: shares of reports that are all in one cell, and the number of cells that are tried.
 _SHARES, _CELLS = (0.003, 0.01, 0.03, 0.1), 3
-_FIRST_STEPS, _STEPS, _CLOSE = 100, 400, 1e-6  # of the fits
-_CURIOUS = 4.0  # the largest standardized residual of the fit below which the evidence is 1
+_FIRST_STEPS, _STEPS, _CLOSE = 100, 400, 1e-6  # steps and tolerance of the fits
+_LEAST_RESIDUAL = 4.0  # if no standardized residual of the fit is larger, there is no evidence
 
 
 @dataclass(frozen=True)
 class Alarm:
-    """One test that gave an alarm: its p-value is adjusted for all tests of all kinds and for the look."""
+    """A test that raised an alarm; its p-value is adjusted for the tests of all kinds and for the look."""
 
     kind: str
     dimension: str
@@ -53,7 +54,7 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Watch:
-    """What one look at a tally gave."""
+    """The result of one look at a tally."""
 
     alarms: tuple[Alarm, ...]
     level: float
@@ -63,11 +64,11 @@ class Watch:
 
     def __str__(self) -> str:
         head = (
-            f"{self.n_tests:,} tests on {self.n_reports:,} reports, look {self.look}: false alarms with "
-            f"probability {self.level:g} at most over all looks."
+            f"{self.n_tests:,} tests on {self.n_reports:,} reports, look {self.look}. The probability of a false alarm "
+            f"over all looks is at most {self.level:g}."
         )
         found = [f"ALARM {alarm.sentence} (p = {alarm.p_value:.2g})" for alarm in self.alarms]
-        return "\n".join([head, *(found or ["No alarm: an honest population can give these counts."])])
+        return "\n".join([head, *(found or ["No alarm: an honest population explains these counts."])])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -77,13 +78,13 @@ class Watch:
 def watch(
     tally: Tally, *, level: float = 0.001, look: int = 1, copies: int | None = None, seed: int = 0
 ) -> Watch:
-    """Look for counts that no honest population gives.
+    """Test for counts that no honest population explains.
 
     Examples
     --------
     >>> from hdr4me.survey import Numeric, Schema, Survey
     >>> tally = Tally(Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0))
-    >>> tally.counts[-1] = tally.n_reports = 1000  # all of them name the last cell
+    >>> tally.counts[-1] = tally.n_reports = 1000  # all of them are in the last cell
     >>> [alarm.kind for alarm in watch(tally).alarms]
     ['cells', 'shape']
     """
@@ -102,7 +103,7 @@ def watch(
             kinds[kind].append(test)
     found: list[Alarm] = []
     for kind, tests in kinds.items():
-        # The p-value on the scale of `level`: times tests of its kind, kinds, and what other looks spend.
+        # Bonferroni: tests of this kind, times the number of kinds, times the share of this look.
         factor = sum(test.n for test in tests) * len(kinds) * (math.pi * look) ** 2 / 6
         worst: dict[str, Alarm] = {}
         for test in tests:
@@ -134,22 +135,22 @@ def _of_question(tally: Tally, q: int, seed: int) -> Iterator[tuple[str, _Test]]
     if survey.sampled < len(survey.questions):
         share = float(survey.inclusion(q))
         p = min(1.0, 2 * min(stats.binom.sf(r - 1, n, share), stats.binom.cdf(r, n, share)))
-        sentence = f"{name!r} was answered {r:,} times where {n * share:,.0f} are expected"
+        sentence = f"{name!r} has {r:,} answers, but {n * share:,.0f} are expected"
         yield "answers", _Test(name, float(p), sentence)
     bounds = response.bounds()
     if bounds is not None and r > 0:
         yield "cells", _cells(name, counts, r, rows, bounds)
     if laws := response.field_laws:
-        sentence = f"{name!r}: its entries add up to what honest reports do not give"
+        sentence = f"{name!r}: the sum over its entries differs from that of honest reports"
         yield "shape", _Test(name, _sum_of_fields(laws, counts, r), sentence)
     elif rows is not None and rows.shape[1] > 2:
         p = math.exp(-max(0.0, evidence(rows, counts, np.random.default_rng([seed, q]))))
-        sentence = f"{name!r}: its cells are met as by no honest population, whatever its values"
+        sentence = f"{name!r}: no honest population explains the distribution over its cells"
         yield "shape", _Test(name, p, sentence)
 
 
 def _cells(name: str, counts: Counts, r: int, rows: Floats | None, bounds: tuple[Floats, Floats]) -> _Test:
-    """Single counters between their bounds, and of a table all runs of neighboring cells."""
+    """Tests of single counters against their bounds; for a table, of all runs of neighboring cells."""
     if rows is None:
         starts = np.arange(len(counts))
         stops, (low, high) = starts + 1, bounds
@@ -159,23 +160,26 @@ def _cells(name: str, counts: Counts, r: int, rows: Floats | None, bounds: tuple
         both = sums[:, stops] - sums[:, starts]
         low, high = both.min(axis=0), both.max(axis=0)
     sums = np.pad(np.cumsum(counts), (1, 0))
-    met = sums[stops] - sums[starts]
+    observed = sums[stops] - sums[starts]
     low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
-    above, below = np.asarray(stats.binom.sf(met - 1, r, high)), np.asarray(stats.binom.cdf(met, r, low))
+    above, below = (
+        np.asarray(stats.binom.sf(observed - 1, r, high)),
+        np.asarray(stats.binom.cdf(observed, r, low)),
+    )
     p = np.minimum(1.0, 2 * np.minimum(above, below))
     worst = int(p.argmin())
     start, last = int(starts[worst]), int(stops[worst]) - 1
     limit, which = (high, "more") if above[worst] < below[worst] else (low, "fewer")
     sentence = (
-        f"{name!r}: {met[worst]:,} of {r:,} answers are in "
+        f"{name!r}: {observed[worst]:,} of {r:,} answers are in "
         f"{f'cell {start}' if start == last else f'cells {start} to {last}'}, {which} "
-        f"than any honest population gives ({limit[worst] * r:,.0f} on average at the limit)"
+        f"than any honest population explains (expected at the limit: {limit[worst] * r:,.0f})"
     )
     return _Test(name, float(p[worst]), sentence, len(p))
 
 
 def _runs(n: int) -> tuple[Counts, Counts]:
-    """Starts and stops of runs of cells: all, or single ones and those at either end; not all cells."""
+    """Starts and stops of proper runs of cells: all of them, or single cells and runs that start at either end."""
     if n <= _MOST_RUNS:
         starts, stops = np.triu_indices(n + 1, 1)
     else:
@@ -187,9 +191,9 @@ def _runs(n: int) -> tuple[Counts, Counts]:
 
 
 def _sum_of_fields(laws: Sequence[tuple[Floats, int]], counts: Counts, r: int) -> float:
-    """The fields of a report have the same laws for every input, so the sum of all cells has a known law.
+    """A p-value for the sum of all cells: the fields of a report have the same set of laws for every input.
 
-    The bound is Chernoff's, on either side: exp(−sup(λT − r·log M(λ))) for the sum T of cell numbers.
+    It is Chernoff's bound on either side: exp(−sup(λT − r·log M(λ))) for the sum T of cell numbers.
     """
     n_cells = len(laws[0][0])
     cells = np.arange(n_cells) / (n_cells - 1)
@@ -204,7 +208,7 @@ def _sum_of_fields(laws: Sequence[tuple[Floats, int]], counts: Counts, r: int) -
 
 
 def _copies(tally: Tally, copies: int | None) -> list[_Test]:
-    """k given reports are all alike with probability at most p^(k−1), p the likeliest report's: a union over all k."""
+    """k given reports are identical with probability at most p^(k−1), p that of the likeliest report; a union bound."""
     if copies is None or copies < 2:
         return []
     survey = tally.survey
@@ -215,7 +219,7 @@ def _copies(tally: Tally, copies: int | None) -> list[_Test]:
     else:
         log_p -= _log_choose(len(survey.questions), survey.sampled)
     log_bound = _log_choose(tally.n_reports, copies) + (copies - 1) * log_p
-    return [_Test("", math.exp(min(0.0, log_bound)), f"one and the same report occurs {copies:,} times")]
+    return [_Test("", math.exp(min(0.0, log_bound)), f"{copies:,} reports are identical")]
 
 
 def _log_choose(n: int, k: int) -> float:
@@ -223,7 +227,7 @@ def _log_choose(n: int, k: int) -> float:
 
 
 def most_copies(survey: Survey, paths: Iterable[str | os.PathLike[str]]) -> int:
-    """How often the most frequent report occurs in files; all reports are held in memory, `report_size` bytes each."""
+    """How often the most frequent report occurs in these files; memory: `report_size` bytes for each report."""
     rows = [block.rows for path in paths for block in read_blocks(path, survey)]
     if not rows:
         return 0
@@ -231,30 +235,37 @@ def most_copies(survey: Survey, paths: Iterable[str | os.PathLike[str]]) -> int:
     return int(np.unique(whole, return_counts=True)[1].max(initial=0))
 
 
+def present_shares(tally: Tally) -> dict[str, float]:
+    """For each optional number or vector, the lower 95 % limit of the share of users with a value (0 if unknown)."""
+    rows = tally.estimate().of("share")
+    low = np.nan_to_num(rows.interval()[0]) if len(rows) else ()
+    return {name: float(max(share, 0.0)) for name, share in zip(rows.dimensions, low, strict=True)}
+
+
 def evidence(rows: Floats, counts: Counts, rng: np.random.Generator) -> float:
     """The log of the evidence against honest reports; above log(1/α) with probability at most α if all are honest.
 
-    Whatever the users' values are, the cells' shares are a mixture of the table's rows. The counts are split in two
-    halves at random. On one half a mixture is fitted, and alternatives are written down: some of the reports all name
-    one cell, or the shares are as counted. The other half gives the likelihood ratio of each alternative and its
-    nearest mixture. Divided by its largest mean for any honest user, the ratio has mean at most 1 if all are honest.
+    For any values of the users, the expected shares of the cells are a mixture of the table's rows. The counts are
+    split at random into two halves. On one half a mixture is fitted and alternatives are chosen: some of the reports
+    are all in one cell, or the shares are as observed. The other half gives the likelihood ratio of each alternative to
+    its nearest mixture. The ratio, divided by its largest mean over honest users, has mean at most 1 if all are honest.
     """
     total = int(counts.sum())
     if rows.shape[1] < 3 or total < 100:
         return 0.0
     first = rng.multivariate_hypergeometric(counts, total // 2, method="marginals")
     halves = (first, counts - first)
-    logs = [_asked(rows, halves[i], halves[1 - i]) for i in (0, 1)]
+    logs = [_likelihood_ratio(rows, halves[i], halves[1 - i]) for i in (0, 1)]
     return float(np.logaddexp(logs[0], logs[1]) - np.log(2.0))
 
 
-def _asked(rows: Floats, learn: Counts, ask: Counts) -> float:
-    """Alternatives learnt on one half, averaged over the other: log of the mean factor."""
-    seen = learn.sum()
-    shares = learn / seen
+def _likelihood_ratio(rows: Floats, fitted: Counts, tested: Counts) -> float:
+    """The log of the mean likelihood ratio: alternatives chosen on one half of the counts, tested on the other."""
+    total = fitted.sum()
+    shares = fitted / total
     fit = _nearest(rows, shares[None, :], _FIRST_STEPS)[0]
-    residual = (shares - fit) / np.sqrt(np.maximum(fit, 1e-300) / seen)
-    if residual.max(initial=0.0) < _CURIOUS:
+    residual = (shares - fit) / np.sqrt(np.maximum(fit, 1e-300) / total)
+    if residual.max(initial=0.0) < _LEAST_RESIDUAL:
         return 0.0
     suspects = np.argsort(residual)[::-1][:_CELLS]
     made = [(1 - b) * fit + b * np.eye(len(shares))[y] for y in suspects for b in _SHARES]
@@ -264,18 +275,19 @@ def _asked(rows: Floats, learn: Counts, ask: Counts) -> float:
     nearest = np.maximum(_nearest(rows, alternatives), 1e-300)
     factor = alternatives / nearest
     largest = (factor @ rows.T).max(axis=1)
-    logs = np.log(factor / largest[:, None]) @ ask
+    logs = np.log(factor / largest[:, None]) @ tested
     return float(special.logsumexp(logs) - np.log(len(logs)))
 
 
 def _nearest(rows: Floats, shares: Floats, steps: int = _STEPS) -> Floats:
-    """For each line of shares the mixture of rows that explains it best.
+    """For each line of shares the mixture of rows with the largest likelihood.
 
-    An EM step multiplies each weight by its gradient, which never explains worse. A power of the gradient goes further;
-    it is taken while it helps. The largest gradient less 1 bounds what is still to be gained.
+    An EM step multiplies each weight by its gradient, which never decreases the likelihood. A power of the gradient is
+    a longer step, which is used as long as it increases the likelihood. The largest gradient minus 1 bounds the
+    distance to the largest log-likelihood.
     """
 
-    def explains(mixture: Floats) -> Floats:
+    def log_likelihood(mixture: Floats) -> Floats:
         return np.asarray((shares * np.log(np.maximum(mixture, 1e-300))).sum(axis=1))
 
     weights = np.full((len(shares), len(rows)), 1.0 / len(rows))
@@ -285,11 +297,11 @@ def _nearest(rows: Floats, shares: Floats, steps: int = _STEPS) -> Floats:
         gradient = (shares / np.maximum(mixture, 1e-300)) @ rows.T
         if gradient.max() < 1 + _CLOSE:
             break
-        far = weights * np.minimum(gradient, 1e6) ** power
-        far /= far.sum(axis=1, keepdims=True)
-        further = explains(far @ rows) > explains(mixture)
-        weights = np.where(further[:, None], far, weights * gradient)
+        longer = weights * np.minimum(gradient, 1e6) ** power
+        longer /= longer.sum(axis=1, keepdims=True)
+        better = log_likelihood(longer @ rows) > log_likelihood(mixture)
+        weights = np.where(better[:, None], longer, weights * gradient)
         weights /= weights.sum(axis=1, keepdims=True)
-        power = np.where(further[:, None], power * 1.5, 1.0)
+        power = np.where(better[:, None], power * 1.5, 1.0)
         mixture = weights @ rows
     return mixture

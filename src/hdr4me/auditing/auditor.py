@@ -1,9 +1,9 @@
-"""The audit of a survey: for each channel the exact privacy loss, and an attack that tries to exceed it.
+"""The audit of a survey: the exact privacy loss of each channel, and an attack that tries to exceed it.
 
-The proof is in integers: the loss is a fraction, compared with a rational number below e^ε. The attack is a check of
-the deployed sampler: it randomizes two worst-case values many times with the same kernel that a batch uses and counts
-how often the reports fall into the set that separates the two best. With confidence 1 − `ALARM` the true loss is
-at least what it finds, so a sampler that does not follow its table is detected.
+The proof uses integers: the loss is a fraction, which is compared with a rational number below e^ε. The attack checks
+the deployed sampler. It randomizes two worst-case values many times with the kernel that batches use, and counts the
+reports in the set that best separates the two values. With confidence 1 − `ALARM` the true loss is at least the bound
+that it finds, so a sampler that does not follow its table is detected.
 """
 
 from __future__ import annotations
@@ -23,16 +23,19 @@ from hdr4me.engines.general import answers_of
 from hdr4me.survey import Survey
 
 ALARM = 1e-6  # the probability of a false alarm, for each channel
-_LEAST_DRAWS, _MOST_PRODUCTS = 10_000, 1_000_000_000  # draws that are always made, and the limit of work
-_AT_ONCE = 1 << 19  # outputs that are in memory at a time
+_LEAST_DRAWS, _MOST_PRODUCTS = (
+    10_000,
+    1_000_000_000,
+)  # the smallest number of draws, and the limit of the work
+_AT_ONCE = 1 << 19  # outputs that are held in memory at a time
 
 
 def attack(channel: Channel, draws: int, progress: Callable[[int], None] | None = None) -> float:
-    """A lower bound of a channel's ε, from outputs alone, wrong with probability at most `ALARM`.
+    """A lower bound of a channel's ε from its outputs alone; it exceeds the true ε with probability at most `ALARM`.
 
-    The channel answers its two worst inputs `draws` times each through the sampler that batches use. Outputs are put
-    into classes by their likelihood ratio, and the set of classes is fixed in advance (the one with the highest
-    expected bound), so the two Clopper–Pearson bounds are valid.
+    The sampler that batches use randomizes each of the two worst inputs `draws` times. Outputs are classified by their
+    likelihood ratio. The set of classes is fixed in advance (it has the highest expected bound), so the two
+    Clopper–Pearson bounds are valid.
 
     >>> from hdr4me.survey import Numeric, Schema, Survey
     >>> channel = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi").channels[0]
@@ -52,7 +55,7 @@ def attack(channel: Channel, draws: int, progress: Callable[[int], None] | None 
 
 
 def bound(first: int, second: int, draws: int) -> float:
-    """The lower bound of ε from how many of `draws` outputs of each input fell into the separating set."""
+    """The lower bound of ε from the numbers of outputs in the separating set, out of `draws` for each input."""
     low = float(stats.beta.ppf(ALARM / 2, first, draws - first + 1)) if first else 0.0
     high = float(stats.beta.isf(ALARM / 2, second + 1, draws - second)) if second < draws else 1.0
     return max(0.0, math.log(low / high)) if low > 0 else 0.0
@@ -82,7 +85,7 @@ class Finding:
     loss: Fraction
     epsilon_attacked: float
     draws: int = 0
-    n_asked: int = 0
+    requested: int = 0
 
     @property
     def epsilon_proven(self) -> float:
@@ -91,7 +94,7 @@ class Finding:
 
     @property
     def passed(self) -> bool:
-        """The proof holds and the attack stays below what is declared."""
+        """The proof holds, and the attack's bound does not exceed the declared ε."""
         return (
             self.loss <= exp_lower(self.epsilon_declared) and self.epsilon_attacked <= self.epsilon_declared
         )
@@ -113,7 +116,7 @@ COLUMNS = tuple(_SHOWN)
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """All channels of a survey, and the whole report: the m answers with the largest losses together."""
+    """The findings on all channels of a survey, and the loss of a whole report: its answers with the largest losses."""
 
     epsilon_declared: float
     sampled: int
@@ -133,17 +136,17 @@ class Audit:
         return html.paragraph(repr(self)[1:-1]) + html.table(COLUMNS, self.rows())
 
     def rows(self) -> list[list[object]]:
-        """A line for each channel, under `COLUMNS`, as pages and the command line show it."""
+        """One line for each channel, with the columns `COLUMNS`."""
         return [[show(finding) for show in _SHOWN.values()] for finding in self.findings]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The channels for which the attack made fewer draws than it was asked for."""
+        """The channels for which the attack made fewer draws than requested."""
         return tuple(
-            f"{f.mechanism}: {f.draws:,} draws of each value instead of {f.n_asked:,}, because each draw compares a "
+            f"{f.mechanism}: {f.draws:,} draws of each value instead of {f.requested:,}, because each draw compares a "
             "long vector with every codeword. The bound is valid for any number of draws; more draws make it tighter"
             for f in self.findings
-            if f.draws < f.n_asked
+            if f.draws < f.requested
         )
 
     @property
@@ -153,7 +156,7 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Every channel passes, and so does a whole report."""
+        """Whether every channel passes, and the whole report."""
         whole = self.loss <= exp_lower(self.epsilon_declared)
         return whole and all(finding.passed for finding in self.findings)
 
@@ -166,9 +169,9 @@ def audit(survey: Survey, draws: int = 1_000_000, *, progress: Callable[[int], N
     survey
         The survey.
     draws
-        How many reports are drawn for each of the two values that the attack tries to separate.
+        The number of reports for each of the two values that the attack tries to separate.
     progress
-        Called with a number of reports whenever so many more have been drawn; `draws` in all for each channel.
+        Called with the number of reports drawn since the last call; the sum is `draws` for each channel.
 
     Examples
     --------
@@ -178,7 +181,7 @@ def audit(survey: Survey, draws: int = 1_000_000, *, progress: Callable[[int], N
     """
     findings = []
     for channel in survey.channels:
-        # A draw of a codebook takes K·d products, so long vectors are drawn fewer times.
+        # A draw of a codebook costs K·d products, so fewer draws are made for long vectors.
         made = min(draws, max(_LEAST_DRAWS, _MOST_PRODUCTS // channel.response.cost))
 
         def advance(n: int, made: int = made) -> None:

@@ -1,7 +1,7 @@
-"""Channels: how ONE input becomes ONE output, exactly; standard library only.
+"""Channels: conditional distributions of one output given one input, in exact arithmetic; standard library only.
 
-A channel is the one place that knows its inputs, its proof, its sampler, its fields on the wire, the counters that a
-report adds to, and how counters are decoded.
+A channel defines its inputs, its privacy proof, its sampler, its fields on the wire, the counters of a report, and the
+decoding of counters.
 """
 
 from __future__ import annotations

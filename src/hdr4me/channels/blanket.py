@@ -1,7 +1,7 @@
-"""The privacy blanket of a channel: what all its inputs have in common, and how far two inputs differ beyond it.
+"""The privacy blanket of a channel, for privacy amplification by shuffling.
 
-Let c(y) = min_x P(y|x). Every input's law contains the measure c, of mass γ = Σ c(y): with probability γ a report says
-nothing about its input and hides the others. Balle, Bell, Gascón and Nissim (2019) bound the loss of n shuffled reports
+Let c(y) = min_x P(y|x). The distribution of every input contains the measure c, of mass γ = Σ c(y): with probability γ
+a report is independent of its input. Balle, Bell, Gascón and Nissim (2019) bound the privacy loss of n shuffled reports
 by the values ρ_x(y) = P(y|x)/c(y) of two inputs under c alone.
 """
 
@@ -28,7 +28,7 @@ class Blanket:
 
     @property
     def gamma(self) -> float:
-        """γ, the share of reports that say nothing."""
+        """γ, the probability that a report is independent of its input."""
         return float(self.mass.sum())
 
     @cached_property
@@ -38,16 +38,16 @@ class Blanket:
 
 
 def table_blanket(rows: ArrayLike, *, alike: bool = False) -> Blanket:
-    """The blanket of a table of integers with equal row sums; mixtures of rows add nothing, by convexity.
+    """The blanket of a table of integers with equal row sums; by convexity, mixtures of rows need no comparison.
 
-    `alike` says that every pair of rows differs in the same way (randomized response), so that one pair will do.
+    `alike` means that all pairs of rows differ in the same way (randomized response), so that one pair suffices.
     """
     weights = np.asarray(rows, np.float64)
     weights = weights[:, weights.max(axis=0) > 0]
     least = weights.min(axis=0)
     n = len(weights)
-    # The two ends first: of most tables they differ most, and the others then change nothing. A row is compared with
-    # itself too: two records may agree in this question and differ in another.
+    # The first and the last row come first, because in most tables they differ most. A row is also compared with
+    # itself, because two records may agree in this question and differ in another.
     every = np.array(
         sorted(((x, y) for x in range(n) for y in range(n)), key=lambda pair: -abs(pair[0] - pair[1])),
         np.int64,
@@ -56,7 +56,7 @@ def table_blanket(rows: ArrayLike, *, alike: bool = False) -> Blanket:
 
 
 def response_blanket(ratio: float) -> Blanket:
-    """Binary randomized response with e^ε = `ratio`, which dominates every other channel of that ε.
+    """Binary randomized response with e^ε = `ratio`, which dominates all other channels with that ε.
 
     For any channel with ρ ≤ r, V = ρ_x − e^ε·ρ_x' has mean 1 − e^ε, values in [1 − e^ε r, r − e^ε], and
     E V₊ ≤ (r − e^ε)/(r + 1), which randomized response attains with all its mass at the ends of that interval and at 0.
@@ -67,15 +67,15 @@ def response_blanket(ratio: float) -> Blanket:
 
 
 def heavy_blanket(n_outputs: int, n_heavy: int, weight: int, total: int = 1 << 32) -> Blanket:
-    """N outputs of which each input has k heavy ones, with probability `weight`/`total` together.
+    """N outputs, of which each input has k heavy outputs with total probability `weight`/`total`.
 
-    Two inputs may share λ heavy outputs. Fewer shared ones spread V and keep its mean, so the fewest possible,
-    λ = max(0, 2k − N), bounds every pair.
+    Two inputs may share λ heavy outputs. A smaller λ spreads V and keeps its mean, so the smallest possible value,
+    λ = max(0, 2k − N), bounds all pairs.
     """
     k, n = n_heavy, n_outputs
     shared = max(0, 2 * k - n)
     counts = (shared, k - shared, k - shared, n - 2 * k + shared)
-    # In fractions: the number of outputs may be beyond every float.
+    # As fractions, because the number of outputs may exceed the range of floats.
     mass = np.array([float(Fraction(count * (total - weight), (n - k) * total)) for count in counts])
     ratio = float(Fraction(weight * (n - k), (total - weight) * k))
     # Both heavy, only the first, only the second, neither.
@@ -86,14 +86,14 @@ def heavy_blanket(n_outputs: int, n_heavy: int, weight: int, total: int = 1 << 3
 def entries_blanket(rows: Sequence[Sequence[int]], n_entries: int) -> Blanket:
     """A two-row table (absent, present) applied to every entry of a one-hot vector of `n_entries`.
 
-    With g(y) = P₁(y)/P₀(y), the law of input x is ΠP₀(y_e)·g(y_x), and the blanket is ΠP₀·min_e g(y_e). Two inputs see
-    the cells of their own entries and the smallest g of the others, if that is smaller than both of theirs.
+    With g(y) = P₁(y)/P₀(y), the distribution of input x is ΠP₀(y_e)·g(y_x), and the blanket is ΠP₀·min_e g(y_e). For
+    two inputs, only the cells of their own entries and the smallest g of the other entries matter.
     """
     absent, present = (np.asarray(row, np.float64) / sum(row) for row in rows)
     used = absent > 0
     g, index = np.unique(present[used] / absent[used], return_inverse=True)
     q = np.bincount(index, absent[used])
-    above = np.append(np.cumsum(q[::-1])[::-1], 0.0) ** (n_entries - 2)  # that all the others are at least g
+    above = np.append(np.cumsum(q[::-1])[::-1], 0.0) ** (n_entries - 2)  # P(all other entries >= g)
     if n_entries == 2:
         above[:] = 1.0
     mass, ratios = [], []

@@ -1,4 +1,4 @@
-"""What every channel offers; standard library only."""
+"""The base class of all channels; standard library only."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from hdr4me.channels.response import Response
 
 
-MAX_FIELDS = 65536  # the most fields that one answer has: entries of a one-hot vector, members of a set
+MAX_FIELDS = 65536  # the largest number of fields of an answer: entries of a one-hot vector, members of a set
 
 
 class Draws(Protocol):
-    """Where random bits come from: the system on the way to a report, given words in tests."""
+    """A source of random bits: the operating system for reports, fixed words in tests."""
 
     def bits(self, n: int) -> int:
-        """`n` independent fair bits as a whole number."""
+        """`n` independent fair bits as an integer."""
 
     def below(self, n: int) -> int:
-        """A uniform whole number from 0 to n − 1."""
+        """A uniform integer from 0 to n − 1."""
 
 
 class SystemDraws:
     """The operating system's randomness, or another source of fair bits.
 
-    `below` is rejection sampling on words of 32 bits (a multiple of 64 bits above 2^32): how many it takes
-    depends on `n` and on chance, never on a value.
+    `below` is rejection sampling on words of 32 bits (a multiple of 64 bits above 2^32). The number of words depends
+    on `n` and on chance, never on a value.
     """
 
     def __init__(self, bits: Callable[[int], int] | None = None) -> None:
@@ -61,15 +61,15 @@ def below(draws: Draws, n: int) -> int:
 
 
 def pick(bounds: Sequence[int], word: int) -> int:
-    """The cell that a word picks: the number of bounds at or below it.
+    """The cell that a word selects: the number of bounds at or below it.
 
-    Every bound is compared: a search that stops early would take a time that tells of the input.
+    Every bound is compared, because the running time of a search that stops early would depend on the input.
     """
     return sum([word >= bound for bound in bounds])
 
 
 class Field(NamedTuple):
-    """One whole number of an answer: 0 to bound − 1, in 1, 2, 4 or 8 bytes on the wire."""
+    """One integer of an answer: 0 to bound − 1, in 1, 2, 4 or 8 bytes on the wire."""
 
     bound: int
 
@@ -80,12 +80,12 @@ class Field(NamedTuple):
 
 
 class Input(NamedTuple):
-    """What a channel takes of one dimension.
+    """The input of a channel for one dimension.
 
-    `reads` is "number" (`size` levels, equally spaced on [−1, 1], a value in between is rounded at random),
-    "optional" (the same with one more input, the last one: no value), "category" (`size` categories), "selection" (a
-    set of categories, numbered as `hdr4me.channels.privset.rank` does) or "vector" (numbered as
-    `hdr4me.channels.codebook.Codebook.number` does).
+    `input_kind` is "number" (`size` levels, equally spaced on [−1, 1]; a value between two levels is rounded randomly),
+    "optional" (the same with one more input, the last, for "no value"), "category" (`size` categories), "selection" (a
+    set of categories, numbered by `hdr4me.channels.privset.rank`) or "vector" (numbered by
+    `hdr4me.channels.codebook.Codebook.number`).
     """
 
     input_kind: str
@@ -93,57 +93,62 @@ class Input(NamedTuple):
 
     @property
     def n_levels(self) -> int:
-        """How many inputs are values in order: all but "no value"; 0 for a vector."""
+        """The number of inputs except "no value"; 0 for a vector."""
         return 0 if self.input_kind == "vector" else self.size - (self.input_kind == "optional")
 
     @property
     def rounds(self) -> bool:
-        """Whether a client draws sixteen bits to round a value between two inputs: for all but categories."""
+        """Whether a client draws sixteen bits to round a value between two inputs: for all kinds except categories."""
         return self.input_kind != "category"
 
 
 class AnswerFormat(ABC):
-    """What a channel, or a family of outputs, accepts and reports."""
+    """The inputs and outputs of a channel or of a family of outputs."""
 
     @property
     @abstractmethod
     def inputs(self) -> tuple[Input, ...]:
-        """What the channel takes of each dimension of its question."""
+        """The input for each dimension of the question."""
 
     @property
     @abstractmethod
     def fields(self) -> tuple[Field, ...]:
-        """The numbers that an answer consists of."""
+        """The integers of an answer."""
+
+    @property
+    def device_cost(self) -> int:
+        """The work of a client for one answer, in multiplications of numbers: a draw of a field counts as eight."""
+        return 8 * len(self.fields)
 
     @property
     @abstractmethod
     def n_counters(self) -> int:
-        """How many counters a tally keeps for this channel."""
+        """The number of counters in a tally for this channel."""
 
     @property
     @abstractmethod
     def per_report(self) -> int:
-        """How many counters one report adds 1 to: the same for every report."""
+        """The number of counters that a report increments, which is the same for all reports."""
 
     def is_output(self, output: Sequence[int]) -> bool:
-        """Whether these numbers are an output of this channel."""
+        """Whether these integers are an output of this channel."""
         fields = self.fields
         return len(output) == len(fields) and all(
             0 <= number < field.bound for number, field in zip(output, fields, strict=True)
         )
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
-        """Every output; for proofs by enumeration, where there are few."""
+        """All outputs, for proofs by enumeration of small channels."""
         candidates = product(*(range(field.bound) for field in self.fields))
         return (output for output in candidates if self.is_output(output))
 
 
 class Channel(AnswerFormat):
-    """How one input becomes one output.
+    """The conditional distribution of one output given one input.
 
-    The input is a whole number below `n_inputs`, made of one number for each dimension (`takes`), the first
-    dimension's being the most significant. The output is one whole number for each of `fields`. P(output | input) is a
-    fraction of integers; `loss` is the largest ratio of two of them for one output, and `check` proves that it is at
+    The input is an integer below `n_inputs`. It combines one integer for each dimension (`inputs`), that of the first
+    dimension being the most significant. The output is one integer for each of `fields`. P(output | input) is a ratio
+    of integers. `loss` is the largest ratio of two such probabilities for one output, and `check` proves that it is at
     most e^ε.
 
     >>> from hdr4me.survey import Categorical, Schema, Survey
@@ -156,50 +161,50 @@ class Channel(AnswerFormat):
 
     kind: ClassVar[str]
     response_class: ClassVar[str] = "hdr4me.channels.response:Response"
-    """Where the server side of the channel is, as module:class."""
+    """The class of the channel's response, as module:class."""
     mechanism: str
     epsilon: float
     loss: Fraction
 
     @abstractmethod
     def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
-        """An output for input `x`; which draws are made does not depend on `x`."""
+        """A random output for input `x`; the sequence of draws does not depend on `x`."""
 
     @abstractmethod
     def probability(self, x: int, output: Sequence[int]) -> Fraction:
-        """P(output | x) by whole numbers."""
+        """P(output | x) as an exact fraction."""
 
     @abstractmethod
     def counters(self, output: Sequence[int]) -> Iterator[int]:
-        """The counters that a report with this (valid) output adds 1 to."""
+        """The counters that a report with this valid output increments."""
 
     @abstractmethod
     def worst_pair(self) -> tuple[int, int]:
-        """Two inputs whose outputs are easiest to tell apart."""
+        """Two inputs whose output distributions differ most."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """The channel as a survey document has it, `kind` included."""
+        """The channel in a survey document, including `kind`."""
 
     @classmethod
     @abstractmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Channel:
-        """Read what `to_dict` wrote, and prove it again."""
+        """The channel from the output of `to_dict`; its privacy is proven again."""
 
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__} {self.mechanism!r}: epsilon = {self.epsilon:g}, {self.n_inputs:,} inputs, "
-            f"{self.n_counters:,} counters, {self.wire_size} byte(s) an answer>"
+            f"{self.n_counters:,} counters, {self.wire_size} byte(s) per answer>"
         )
 
     @cached_property
     def response(self) -> Response:
-        """What the server side knows about the channel; needs NumPy, and is loaded when it is first asked for."""
+        """The statistical properties of the channel; needs NumPy and is loaded on first use."""
         module, _, name = self.response_class.partition(":")
         made: Response = getattr(import_module(module), name)(self)
         return made
 
-    # -- what follows from that ----------------------------------------------------------------------------------
+    # -- derived properties ----------------------------------------------------------------------------------
 
     def repeat(self, x: int, memoized: Draws, fresh: Draws) -> tuple[int, ...]:
         """An output for a memoized response.
@@ -217,37 +222,37 @@ class Channel(AnswerFormat):
 
     @property
     def memoized_epsilon(self) -> float:
-        """What any number of reports of an unchanged value lose, if the answer is permanent."""
+        """The total privacy loss of any number of memoized responses for an unchanged value."""
         stages = getattr(self, "stages", None)
         return self.epsilon if stages is None else float(stages.epsilon)
 
     @property
     def built_in(self) -> bool:
-        """Whether the channel is of a kind that this package has, not of a plug-in."""
+        """Whether the channel is of this package rather than a plug-in."""
         return self.kind in CHANNELS.built_in
 
     @property
     def n_inputs(self) -> int:
-        """How many different inputs there are."""
+        """The number of inputs."""
         return prod(input_.size for input_ in self.inputs)
 
     @property
     def wire_size(self) -> int:
-        """Bytes of an answer, without the two that name the question."""
+        """Bytes of an answer, without the two bytes for the question."""
         return sum(field.size for field in self.fields)
 
     @property
     def rows(self) -> tuple[tuple[int, ...], ...] | None:
-        """Integer rows that sum to 2^32 and are applied to every field, where the channel is such a table."""
+        """The integer rows that sum to 2^32 and apply to every field, or None if the channel is not a table."""
         return None
 
     def n_answers(self, counts: Sequence[int]) -> int | None:
-        """How many reports these counters come from; None if no reports give them."""
+        """The number of reports of these counters; None if no reports can give them."""
         total, rest = divmod(sum(counts), self.per_report)
         return None if rest or min(counts) < 0 or max(counts) > total else total
 
     def check(self) -> None:
-        """The proof: `loss` ≤ e^ε; also what a name may be."""
+        """Prove that `loss` ≤ e^ε; also check the name and the number of fields."""
         if not isinstance(self.mechanism, str) or not self.mechanism or not self.mechanism.isprintable():
             raise InvalidInput(f"channel {self.mechanism!r}: its name must be printable")
         if len(self.fields) > MAX_FIELDS:
@@ -269,33 +274,33 @@ CHANNELS: Registry[type[Channel]] = Registry(
 
 
 def channel_from_dict(document: Any) -> Channel:
-    """The channel of a document's object, proven again; what is no channel is a FormatError."""
+    """The channel of a document, proven again; FormatError if it is not a channel."""
     if not isinstance(document, Mapping) or not isinstance(document.get("kind"), str):
-        raise FormatError("a channel is an object with a kind")
+        raise FormatError("a channel must be an object with a kind")
     if document["kind"] not in CHANNELS:
         raise FormatError(f"channel of kind {document['kind']!r}: known are {', '.join(CHANNELS.names)}")
     fields = {key: value for key, value in document.items() if key != "kind"}
     return CHANNELS[document["kind"]].from_dict(fields)
 
 
-# -- reading documents: what is not of the right type is a FormatError ------------------------------------------
+# -- fields of documents: FormatError for a wrong type ------------------------------------------
 
 
 def check_fields(kind: str, document: Any, fields: set[str], optional: frozenset[str] = frozenset()) -> None:
-    """The document is an object with these fields and no others."""
+    """Raise FormatError unless the document has exactly these fields."""
     if not isinstance(document, Mapping) or not fields <= set(document) <= fields | optional:
         article = "an" if kind[0] in "aeiou" else "a"
-        raise FormatError(f"{article} {kind} is an object with the fields {', '.join(sorted(fields))}")
+        raise FormatError(f"{article} {kind} must be an object with the fields {', '.join(sorted(fields))}")
 
 
 def named_epsilon(
     kind: str, document: Mapping[str, Any], own: set[str], optional: frozenset[str] = frozenset()
 ) -> tuple[str, float]:
-    """The mechanism's name and the ε of a channel whose document has these fields of its own."""
+    """The mechanism and the ε of a channel whose document has these fields besides."""
     check_fields(kind, document, {"mechanism", "epsilon"} | own, optional)
     mechanism, epsilon = document["mechanism"], document["epsilon"]
     if not isinstance(mechanism, str) or not is_number(epsilon):
-        raise FormatError(f"a {kind}'s mechanism is a string, its epsilon a number")
+        raise FormatError(f"the mechanism of a {kind} must be a string and its epsilon a number")
     return mechanism, float(epsilon)
 
 
@@ -307,21 +312,21 @@ def numbers(what: str, value: Any) -> tuple[float, ...]:
 
 
 def integer_rows(what: str, value: Any) -> tuple[tuple[int, ...], ...]:
-    """A list of lists of whole numbers."""
+    """A list of lists of integers."""
     if not _is_list(value) or not all(_is_list(row) and all(type(w) is int for w in row) for row in value):
-        raise FormatError(f"{what} must be lists of whole numbers")
+        raise FormatError(f"{what} must be lists of integers")
     return tuple(map(tuple, value))
 
 
 def whole(what: str, value: Any) -> int:
-    """A whole number."""
+    """An integer."""
     if type(value) is not int:
-        raise FormatError(f"{what} = {value!r} must be a whole number")
+        raise FormatError(f"{what} = {value!r} must be an integer")
     return value
 
 
 def is_number(value: Any) -> bool:
-    """A number that a float can hold, and not a truth value."""
+    """Whether a value is a number within the range of floats, and not a Boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 

@@ -1,8 +1,8 @@
-"""The heavy set: N outputs, k of them heavy for each input, one integer W; standard library only.
+"""The k-subset response: N outputs, of which k are heavy for each input, and one integer W; standard library only.
 
-P(the output is heavy) = W / 2^32, uniform among the k heavy outputs of the input, uniform among the others. The
-ratio of two probabilities of one output is 1 or W(N − k) / ((2^32 − W)k).
-ONE fraction proves every member of this family.
+The output is one of the k heavy outputs of the input with probability W / 2^32, uniform among these, and otherwise
+uniform among the other N − k outputs. The ratio of two probabilities of one output is 1 or W(N − k) / ((2^32 − W)k), so
+that one fraction proves the privacy of every member of this family.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from hdr4me.registry import Registry
 
 
 class Family(AnswerFormat):
-    """Which outputs there are, and which of them are heavy for which input."""
+    """A set of outputs, and the heavy outputs of each input."""
 
     name: ClassVar[str]
     response_class: ClassVar[str] = "hdr4me.channels.k_subset_response:KSubsetResponse"
@@ -44,21 +44,21 @@ class Family(AnswerFormat):
     @property
     @abstractmethod
     def n_heavy(self) -> int:
-        """How many outputs are heavy: the same number for every input."""
+        """The number of heavy outputs, which is the same for all inputs."""
 
     @abstractmethod
     def is_heavy(self, x: int, output: Sequence[int]) -> bool: ...
 
     @abstractmethod
     def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
-        """A uniform heavy or light output of `x`; which draws are made depends on neither."""
+        """A uniform heavy or light output of `x`; the sequence of draws depends on neither argument."""
 
     def counters(self, output: Sequence[int]) -> Iterator[int]:
         return iter(output)
 
     @abstractmethod
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
-        """P(a report supports category c) for a user who has category c, and for one who has another."""
+        """P(a report supports category c) for users with category c, and for other users."""
 
     def to_dict(self) -> dict[str, Any]:
         """The family's parameters: the fields of its dataclass."""
@@ -66,7 +66,7 @@ class Family(AnswerFormat):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote."""
+        """The family from the output of `to_dict`."""
         names = cls._names()
         check_fields(f"{cls.name} family", document, set(names))
         return cls(*(whole(name, document[name]) for name in names))
@@ -79,34 +79,34 @@ class Family(AnswerFormat):
         """Refuse a parameter that is not an integer within these bounds."""
         value = getattr(self, name)
         if type(value) is not int or not least <= value <= most:
-            raise InvalidInput.of(name, value, f"a whole number from {least} to {most}")
+            raise InvalidInput.of(name, value, f"an integer from {least} to {most}")
 
     def is_output(self, output: Sequence[int]) -> bool:
-        """Beyond the bounds of the fields: whether this is an output."""
+        """Whether fields within their bounds are an output."""
         return True
 
     def are_counts(self, counts: Sequence[int], n: int) -> bool:
-        """Beyond their sum: whether n reports can have these counters."""
+        """Whether n reports can give counters with the right sum."""
         return True
 
     def worst_pair(self) -> tuple[int, int]:
-        """Two inputs whose outputs are easiest to tell apart."""
+        """Two inputs whose output distributions differ most."""
         return 0, 1
 
     def integer_rows(self, weight: int) -> tuple[tuple[int, ...], ...] | None:
-        """The same law as a table of integers with one cell, where there is one."""
+        """The same distribution as a table of integers, if possible; otherwise None."""
         return None
 
 
 class SetFamily(Family):
-    """Sets of `chosen` items as outputs, sent in increasing order; every member adds to its counter."""
+    """Sets of `chosen` items as outputs, sent in increasing order; each member has a counter."""
 
     chosen: int
 
     @property
     @abstractmethod
     def n_items(self) -> int:
-        """How many items there are."""
+        """The number of items."""
 
     @cached_property
     def n_outputs(self) -> int:
@@ -153,11 +153,11 @@ class KSubset(Channel):
     mechanism
         The name of the design.
     epsilon
-        The budget that an answer stays within.
+        The privacy budget of an answer.
     family
-        Outputs, and which of them are heavy.
+        The outputs, and the heavy outputs of each input.
     weight
-        W: an output is heavy with probability W / 2^32.
+        W: the output is heavy with probability W / 2^32.
 
     Examples
     --------
@@ -178,7 +178,7 @@ class KSubset(Channel):
 
     def __post_init__(self) -> None:
         if type(self.weight) is not int or not 0 < self.weight < ONE:
-            raise InvalidInput.of("weight", self.weight, f"a whole number from 1 to 2**{BITS} - 1")
+            raise InvalidInput.of("weight", self.weight, f"an integer from 1 to 2**{BITS} - 1")
         n, k = self.family.n_outputs, self.family.n_heavy
         ratio = Fraction(self.weight * (n - k), (ONE - self.weight) * k)
         if ratio <= 1:
@@ -201,6 +201,10 @@ class KSubset(Channel):
     @property
     def n_counters(self) -> int:
         return self.family.n_counters
+
+    @property
+    def device_cost(self) -> int:
+        return self.family.device_cost
 
     @property
     def per_report(self) -> int:
@@ -243,7 +247,7 @@ class KSubset(Channel):
 
     @property
     def decode(self) -> tuple[float, float]:
-        """What a report that supports category c, and one that does not, count for in the frequency of c."""
+        """The decoded values of reports that support category c and of those that do not."""
         p, q = self.family.shares(Fraction(self.weight, ONE))
         return float((1 - q) / (p - q)), float(-q / (p - q))
 
@@ -258,19 +262,19 @@ class KSubset(Channel):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> KSubset:
-        mechanism, epsilon = named_epsilon("heavy set", document, {"family", "weight"})
+        mechanism, epsilon = named_epsilon("k-subset response", document, {"family", "weight"})
         family = document["family"]
         if not isinstance(family, Mapping) or not isinstance(family.get("name"), str):
-            raise FormatError("a heavy set's family is an object with a name")
+            raise FormatError("the family of a k-subset response must be an object with a name")
         if family["name"] not in FAMILIES:
-            raise FormatError(f"family {family['name']!r} is not known: {', '.join(FAMILIES.names)} are")
+            raise FormatError(f"family {family['name']!r} is unknown: use one of {', '.join(FAMILIES.names)}")
         rest = {key: value for key, value in family.items() if key != "name"}
         made = FAMILIES[family["name"]].from_dict(rest)
         return cls(mechanism, epsilon, made, whole("weight", document["weight"]))
 
 
 def heaviest(epsilon: float, family: Family) -> int:
-    """The largest W that ε allows: ⌊2^32·rk / (rk + N − k)⌋ with r ≤ e^ε rational, so that loss ≤ r."""
+    """The largest W for ε: ⌊2^32·rk / (rk + N − k)⌋ with a rational r ≤ e^ε, so that loss ≤ r."""
     n, k = family.n_outputs, family.n_heavy
     heavy = exp_lower(epsilon) * k
     return floor(ONE * heavy / (heavy + n - k))

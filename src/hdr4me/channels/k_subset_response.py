@@ -1,4 +1,4 @@
-"""What the k-subset responses have in common: an output is heavy for an input or not."""
+"""The response of k-subset channels, whose outputs are either heavy for an input or not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class KSubsetResponse(Response):
-    """A family of heavy outputs; without a response of its own it is asked output by output."""
+    """The response of a family; the default enumerates the outputs."""
 
     def heavy(self, x: int, outputs: Numbers) -> Mask:
         """Which outputs are heavy for input x."""
@@ -37,7 +37,9 @@ class KSubsetResponse(Response):
     def likeliest(self) -> float:
         family, w = self.channel.family, self.channel.weight
         k, n = family.n_heavy, family.n_outputs
-        found = max(Fraction(w, ONE * k), Fraction(ONE - w, ONE * (n - k)))  # n may be beyond every float
+        found = max(
+            Fraction(w, ONE * k), Fraction(ONE - w, ONE * (n - k))
+        )  # n may exceed the range of floats
         return max(float(found), float_info.min)
 
     def blanket(self) -> Blanket:
@@ -48,7 +50,7 @@ class KSubsetResponse(Response):
 
 
 class NamingResponse(KSubsetResponse):
-    """A report supports a category with probability p if the user has it, and with probability q if not."""
+    """A report supports a category with probability p if the user has it, and with probability q otherwise."""
 
     in_order: bool | None = True
 
@@ -76,18 +78,18 @@ class NamingResponse(KSubsetResponse):
         return np.array(self.channel.decode), np.array([coordinate]), True
 
 
-_FAST_SUBSETS = 65537  # categories for which a compiled kernel draws subsets of the others
+_FAST_SUBSETS = 65537  # up to this many categories, a compiled kernel draws subsets
 _BYTE_SETS, _SPARSE = (
     256,
     40,
-)  # with more categories than that, sets of one in more than 40 are drawn one by one
+)  # beyond, sets of less than one in 40 categories are drawn one by one
 
 
 class SubsetResponse(NamingResponse):
     """The counters are the categories."""
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
-        """As `Subset.draw`, in as few bytes as a report has."""
+        """As `Subset.draw`, in the integer type of a report."""
         from hdr4me.kernels.exact.sets import MOST, with_member
 
         family = self.channel.family
@@ -110,9 +112,9 @@ class SubsetResponse(NamingResponse):
 
 
 def below_steps(ends: tuple[int, ...], draws: SecureDraws, n: int) -> Numbers:
-    """For n uniform numbers below ends[-1], of any size, how many of the other ends are at or below each.
+    """For n uniform integers below ends[-1], which may be large: the number of other ends at or below each.
 
-    32 bits decide, unless they are those of an end; then the number goes on until its bits differ from the end's.
+    The first 32 bits decide unless they equal those of an end. Then more bits are drawn until they differ.
     """
     total = ends[-1]
     cuts = [(end << BITS) // total for end in ends[:-1]]

@@ -1,8 +1,8 @@
-"""Frequency oracles: the two probabilities that decide how well a category's frequency is estimated.
+"""Frequency oracles: the two probabilities that determine the error of estimated frequencies.
 
 A report supports a category with probability p if it is the user's own and q if it is not; f̂ = (share − q)/(p − q) is
 unbiased and has the variance V₁ = p(1−p)/(p−q)² for users who have the category and V₀ = q(1−q)/(p−q)² for the others.
-Over all v categories of a dimension n·Σ Var f̂ = V₁ + (v−1)·V₀, whatever the frequencies (the draw of users apart).
+Over all v categories of a dimension n·Σ Var f̂ = V₁ + (v−1)·V₀ for any frequencies (without the sampling of users).
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from hdr4me.channels.projective.field import is_order
 from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
 
-_ENOUGH = (
-    1.003  # of spaces whose error is within this factor of the least, the one with fewest points is used
-)
+_ENOUGH = 1.003  # the space with the fewest points within this factor of the smallest error is used
 
 
 @dataclass(frozen=True)
 class Oracle:
-    """p, q, and 1 − p, which p itself cannot tell at large ε."""
+    """p, q, and 1 − p, which loses precision if computed from p at large ε."""
 
     category_count: int
     p: float
@@ -34,12 +32,12 @@ class Oracle:
 
     @property
     def present(self) -> float:
-        """V₁: the variance of the report of a user who has the category."""
+        """V₁: the variance of a decoded report for users with the category."""
         return self.p * self.not_p / (self.p - self.q) ** 2
 
     @property
     def absent(self) -> float:
-        """V₀: that of a user who has not."""
+        """V₀: the variance of a decoded report for the other users."""
         return self.q * (1 - self.q) / (self.p - self.q) ** 2
 
     @property
@@ -49,12 +47,12 @@ class Oracle:
 
 
 def oracle(name: str, epsilon: float, category_count: int) -> Oracle:
-    """The oracle called `name` for a dimension of so many categories under the budget `epsilon` of one value."""
+    """The oracle called `name` for a number of categories under the budget `epsilon` of one value."""
     check_epsilon(epsilon)
     if name not in ("grr", "oue", "subset", "projective"):
         raise InvalidInput.of("categorical", name, "use one of grr, oue, subset, projective")
     if isinstance(category_count, bool) or not isinstance(category_count, int) or category_count < 2:
-        raise InvalidInput.of("category_count", category_count, "a whole number >= 2")
+        raise InvalidInput.of("category_count", category_count, "an integer >= 2")
     v, light = category_count, math.exp(-epsilon)
     if name == "oue":  # p = 1/2, q = 1/(e^ε + 1)
         return Oracle(v, 0.5, 0.5, light / (1 + light))
@@ -67,7 +65,7 @@ def oracle(name: str, epsilon: float, category_count: int) -> Oracle:
 
 
 def subset_size(epsilon: float, category_count: int) -> int:
-    """How many categories a subset report names: the whole number of least total error, near v/(e^ε + 1)."""
+    """The subset size with the smallest total error, near v/(e^ε + 1)."""
     about = category_count / (math.exp(min(epsilon, 50.0)) + 1)
     sizes = {min(max(1, math.floor(about) + k), category_count - 1) for k in (0, 1)}
     return min(sizes, key=lambda w: _subset(epsilon, category_count, w).total)
@@ -90,7 +88,7 @@ def space_oracle(epsilon: float, category_count: int, order: int, length: int) -
 
 @lru_cache(maxsize=256)
 def best_space(epsilon: float, category_count: int) -> tuple[int, int]:
-    """The field's size and the length of vectors: of the spaces within 0.3 % of the least error the smallest."""
+    """The field size and the vector length of the smallest space within 0.3 % of the smallest error."""
     check_epsilon(epsilon)
     if not 2 <= category_count <= MAX_POINTS // 2:
         raise InvalidInput.of("category_count", category_count, f"2 to {MAX_POINTS // 2}")
@@ -104,7 +102,7 @@ def best_space(epsilon: float, category_count: int) -> tuple[int, int]:
 
 
 def _spaces(epsilon: float, category_count: int) -> Iterator[tuple[int, int]]:
-    """For each length the smallest field that has enough points, and every field of about e^ε numbers."""
+    """For each length, the smallest field with enough points, and the fields with about e^ε elements."""
     about = math.exp(min(epsilon, 17.0))
     low, high = math.floor(0.7 * about), math.ceil(1.4 * about) + 1
     steps = sorted({low + (high - low) * i // 48 for i in range(49)})
@@ -119,13 +117,13 @@ def _spaces(epsilon: float, category_count: int) -> Iterator[tuple[int, int]]:
 
 
 def _order_from(q: int) -> int:
-    """The smallest field of q or more numbers."""
+    """The size of the smallest field with at least q elements."""
     while not is_order(q):
         q += 1
     return q
 
 
 def projective(epsilon: float, category_count: int) -> KSubset:
-    """The projective channel for so many categories: one index of at most four bytes."""
+    """The projective channel for a number of categories; its output is one index of at most four bytes."""
     family = Projective(category_count, *best_space(float(epsilon), category_count))
     return KSubset("projective", float(epsilon), family, heaviest(epsilon, family))

@@ -30,9 +30,9 @@ def exp_lower(epsilon: Fraction | float) -> Fraction:
     """A rational number in [e^ε·(1 − 2^-100), e^ε].
 
     The argument is halved s times until x ≤ 1/2; the Taylor sum of e^x has positive terms only, so stopping
-    early and flooring each term on a fixed grid both err downwards; squaring s times, each time cutting the
-    number to 160 leading bits, again errs downwards. At ε ≤ 65536 there are at most 17 squarings, each
-    doubling the relative error, so it stays below 2^17·2^-150.
+    early and flooring each term on a fixed grid both round down; squaring s times, each time truncating the
+    number to 160 leading bits, also rounds down. At ε ≤ 65536 there are at most 17 squarings, each of which doubles
+    the relative error, so that it stays below 2^17·2^-150.
     """
     if isinstance(epsilon, float) and not math.isfinite(epsilon):
         raise InvalidInput(f"epsilon = {epsilon} is not allowed: it must be a finite number, at least 0")
@@ -60,9 +60,9 @@ def exp_lower(epsilon: Fraction | float) -> Fraction:
 def column_loss(rows: Sequence[Sequence[int]]) -> Fraction:
     """The largest ratio of two weights in one column: the table's privacy loss is its logarithm.
 
-    A report y multiplies the odds of two inputs by at most this number, mixtures of rows included,
-    because a mixture of a column lies between the column's smallest and largest weight. A column of zeros is
-    never reported; one with zero and non-zero weights would give an input away, which is an error.
+    A report y multiplies the odds of two inputs by at most this number. That includes mixtures of rows, because a
+    mixture of a column lies between its smallest and largest weight. A column of zeros is never reported. A column with
+    zero and non-zero weights would exclude an input, which is an error.
     """
     loss = Fraction(1)
     for y, column in enumerate(zip(*rows, strict=True)):
@@ -77,12 +77,14 @@ def column_loss(rows: Sequence[Sequence[int]]) -> Fraction:
 def entries_loss(rows: Sequence[Sequence[int]]) -> Fraction:
     """The privacy loss of a two-row table applied to every entry of a one-hot vector.
 
-    Two vectors differ in two entries, one going from absent to present and one back, so the ratios multiply:
+    Two vectors differ in two entries, one absent and present, the other present and absent, so the ratios multiply:
     max_y w₁(y)/w₀(y) · max_y w₀(y)/w₁(y).
     """
     if len(rows) != 2:
-        raise InvalidInput(f"an entries table has {len(rows)} rows: it must have 2 (absent, present)")
-    column_loss(rows)  # refuses what a ratio below would divide by
+        raise InvalidInput(
+            f"a table of unary encoding has {len(rows)} rows: it must have 2 (absent, present)"
+        )
+    column_loss(rows)  # refuses weights of 0, by which a ratio below would divide
     pairs = [(int(a), int(b)) for a, b in zip(*rows, strict=True) if a]
     return max(Fraction(b, a) for a, b in pairs) * max(Fraction(a, b) for a, b in pairs)
 
@@ -93,7 +95,7 @@ def log_upper(ratio: Fraction) -> float:
         raise InvalidInput(f"ratio = {float(ratio)} is not allowed: a privacy loss is at least 1")
     if ratio == 1:
         return 0.0
-    near_one = ratio < 2  # there the difference of two logarithms would cancel
+    near_one = ratio < 2  # here the difference of two logarithms would lose precision
     log = math.log
     x = math.log1p(float(ratio - 1)) if near_one else log(ratio.numerator) - log(ratio.denominator)
     step = math.ulp(x)
@@ -105,7 +107,7 @@ def log_upper(ratio: Fraction) -> float:
 
 
 def check_loss(name: str, loss: Fraction, epsilon: float) -> None:
-    """`loss` ≤ e^ε, proven by fractions; or InvalidInput that names the channel, the factor and ε."""
+    """Prove `loss` ≤ e^ε by fractions; InvalidInput with the channel, the factor and ε if it fails."""
     if not isinstance(epsilon, int | float) or not 0 < epsilon < math.inf:
         raise InvalidInput(f"{name}: epsilon = {epsilon} must be positive and finite")
     if loss > exp_lower(epsilon):

@@ -1,12 +1,12 @@
-"""Response: everything the server side knows about a channel, in NumPy.
+"""Response: the statistical properties of a channel, in NumPy.
 
-A channel runs on the device and uses the standard library only. Its response stands beside it and is loaded when it is
-first asked for (`Channel.response`). Engines, tallies, statistics, the framework, the planner, audits and accounting
-call the response; none of them asks what kind a channel is.
+A channel runs on the device and uses the standard library only. Its response is loaded on first use
+(`Channel.response`). Engines, tallies, statistics, the framework, the planner, audits and accounting call the response;
+none of them depends on the kind of a channel.
 
 An answer consists of *coordinates*: the mean of a number, the frequency of each category, the mean of each coordinate
-of a vector. A report says about one coordinate that it fell into one of a few *cells*; a `Marginal` is the law of that
-cell given the user's own value.
+of a vector. For each coordinate, a report falls into one of several *cells*. A `Marginal` is the conditional
+distribution of that cell given the user's own value.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-# Values of numbers, and shares of users, among which the worst population is searched.
+# Grids of values and of shares of users for the search for the worst population.
 _GRID, _SHARES = np.linspace(-1.0, 1.0, 33), np.linspace(0.0, 1.0, 65)
-MAX_ENUMERATED = 1 << 20  # inputs times outputs of a channel whose law may be listed
+MAX_ENUMERATED = 1 << 20  # largest product of inputs and outputs of a channel that is enumerated
 
 
 def probabilities(rows: ArrayLike) -> Floats:
@@ -47,7 +47,7 @@ def probabilities(rows: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Of the decoded report y given each of n inputs: the means (n, k) and the second moments E[y yᵀ] (n, k, k)."""
+    """The means (n, k) and second moments E[y yᵀ] (n, k, k) of the decoded report y given each of n inputs."""
 
     mean: Floats
     second: Floats
@@ -59,23 +59,24 @@ class Moments:
 
 
 class Coordinate(ABC):
-    """What predictions need to know about one coordinate: the moments of a decoded report given the user's value."""
+    """One coordinate for predictions: the moments of a decoded report given the user's value."""
 
     indicator = False  # whether the value is 0 or 1
 
     @abstractmethod
     def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
-        """The moments of (value, present) for these values; NaN is "no value"."""
+        """The moments of (value, present) for these values; NaN means "no value"."""
 
     def optional_moments(self, values: ArrayLike) -> Moments:
-        """The same where "no value" is an answer of its own."""
+        """The same if "no value" is a valid answer."""
         return self.moments(values)
 
     def worst(self, κ: float) -> float:
         """The largest E Var(y | x) + κ·Var E(y | x) over all populations.
 
-        Of a number, E[Var(y | x) + κx²] − κ(E x)² is at most the largest Var(y | x) + κx², which half of the users at x
-        and half at −x attain where the variance is even. Of an indicator the population is a share of users.
+        For a number, E[Var(y | x) + κx²] − κ(E x)² is at most the largest Var(y | x) + κx². If the variance is an even
+        function, a population with half of the users at x and half at −x attains it. For an indicator, the population
+        is a share of users.
         """
         if self.indicator:
             absent, present = self.moments([0.0, 1.0]).variance([1.0])
@@ -84,13 +85,13 @@ class Coordinate(ABC):
         return float(np.max(found.variance([1.0]) + κ * x**2))
 
     def turning_points(self, κ: float) -> Floats:
-        """Values among which Var(y | x) + κx² is largest."""
+        """Candidate values for the maximum of Var(y | x) + κx²."""
         return _GRID
 
     def worst_mean(self, present: float, κ: float) -> float:
-        """The largest variance that one report adds to the mean among the share `present` of users with a value.
+        """The largest variance of one report for the mean among users with a value, whose share is `present`.
 
-        The moments are linear in the population. For a given mean R the largest is therefore attained by two values.
+        The moments are linear in the population. For a given mean, two values therefore attain the maximum.
         """
         largest, found = 0.0, self.optional_moments(np.append(_GRID, np.nan))
         for mean in _GRID.tolist():
@@ -105,7 +106,7 @@ class Coordinate(ABC):
         return largest / present**2
 
     def worst_share(self, κ: float) -> float:
-        """The largest variance that one report adds to the share of users with a value, over values and shares."""
+        """The largest variance of one report for the share of users with a value, over values and shares."""
         noise = self.optional_moments(np.append(_GRID, np.nan)).variance([0.0, 1.0])
         most = noise[:-1].max()
         return float(np.max(_SHARES * most + (1 - _SHARES) * noise[-1] + κ * _SHARES * (1 - _SHARES)))
@@ -113,13 +114,13 @@ class Coordinate(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Marginal(Coordinate):
-    """What a report says about one coordinate: the law of its cell given the own input.
+    """The distribution of a report's cell for one coordinate, given the coordinate's own input.
 
     `law` is P(cell | own input, inputs of the other dimensions), shape (own inputs, others, cells). `decoders` holds a
-    number for each cell and `targets` the mean of each decoder at each own input, by the names "value" and, where a
-    value may be missing, "present". `levels` are the values of the own inputs, increasing; a value between two levels
-    is rounded to one of them at random, and inputs beyond the levels are "no value". `unary` says that the cells are
-    those of a table for one entry, and not "named" and "not named".
+    number for each cell, and `targets` the mean of each decoder at each own input; their names are "value" and, if a
+    value may be missing, "present". `levels` are the increasing values of the own inputs. A value between two levels
+    is rounded randomly to one of them, and inputs beyond the levels mean "no value". `unary` means that the cells are
+    those of one entry of unary encoding, rather than "supported" and "not supported".
     """
 
     law: Floats
@@ -135,22 +136,22 @@ class Marginal(Coordinate):
 
     @property
     def indicator(self) -> bool:  # type: ignore[override]
-        """Whether the coordinate is the indicator of a category, whose law depends on nothing else."""
+        """Whether the coordinate is the indicator of a category, whose distribution does not depend on other inputs."""
         return len(self.law) == 2 and not self.levels[0] and self.levels[1] == 1.0
 
     @property
     def least_noise(self) -> float | None:
-        """The least variance of a decoded report, where it does not follow from the law."""
+        """The smallest variance of a decoded report, if it does not follow from the distribution."""
         return None
 
     @property
     def step(self) -> float:
-        """The distance of two levels."""
+        """The distance between two levels."""
         return float(self.levels[1] - self.levels[0])
 
     @cached_property
     def rows(self) -> Floats:
-        """P(cell | input) for every input of the channel that matters, shape (inputs, cells)."""
+        """P(cell | input) for the relevant inputs of the channel, shape (inputs, cells)."""
         return self.law.reshape(-1, self.law.shape[-1])
 
     def target(self, name: str) -> Floats:
@@ -159,7 +160,7 @@ class Marginal(Coordinate):
 
     @cached_property
     def rank(self) -> int:
-        """How many directions the rows of the levels span, the others' input held even."""
+        """The rank of the rows of the levels, averaged over the inputs of the other dimensions."""
         return int(np.linalg.matrix_rank(self.law[: self.levels.size].mean(axis=1), tol=1e-6))
 
     @cached_property
@@ -167,16 +168,16 @@ class Marginal(Coordinate):
         return inverse_of(self.rows)
 
     def decoder(self, target: Floats) -> Floats | None:
-        """A number for each cell whose mean is `target` at each of `rows`, of least variance; None if there is none."""
+        """The values of the cells with mean `target` at each of `rows` and minimum variance; None if there are none."""
         return decoder_of(self.rows, target, self._inverse)
 
     @cached_property
     def square(self) -> Floats | None:
-        """The decoder of the square of the own level (0 without a value); None if no decoder has that mean."""
+        """The decoder of the squared own level (0 for a missing value); None if there is no unbiased decoder."""
         return self.decoder(self.target("value") ** 2)
 
     def at(self, values: ArrayLike) -> Floats:
-        """P(cell | value, others' input): between two levels the two rows are mixed."""
+        """P(cell | value, inputs of the others); a mixture of two rows for a value between two levels."""
         position = (np.asarray(values, np.float64) - self.levels[0]) / self.step
         level = np.clip(position.astype(np.int64), 0, self.levels.size - 2)
         share = (position - level)[..., None, None]
@@ -185,8 +186,8 @@ class Marginal(Coordinate):
     def in_bins(self, edges: Floats) -> Floats:
         """P(cell | bin, others' input) for values spread evenly inside each bin, shape (bins, others, cells).
 
-        The law is linear between levels, so the mean over each piece between an edge or a level and the next one is
-        the law at the middle of the piece.
+        The distribution is linear between levels, so its mean over an interval between adjacent edges or levels is its
+        value at the midpoint.
         """
         inside = self.levels[(self.levels > edges[0]) & (self.levels < edges[-1])]
         cuts = np.unique(np.concatenate([edges, inside]))
@@ -205,14 +206,14 @@ class Marginal(Coordinate):
                 np.einsum("no,nokl->nkl", weights, self._between(second, values)),
             )
         law = self.law.mean(axis=1) if weights is None else np.einsum("iok,o->ik", self.law, weights)
-        # Several inputs may have one level, each as often as the others.
+        # Several inputs may share one level with equal probabilities.
         if len(law) > self.levels.size + self.optional:
             law = np.stack([law[self.targets["value"] == x].mean(axis=0) for x in self.levels])
         mean, second = law @ decode, np.einsum("ic,ck,cl->ikl", law, decode, decode)
         return Moments(self._between(mean, values), self._between(second, values))
 
     def _between(self, at_inputs: Floats, values: ArrayLike) -> Floats:
-        """Linear between the levels, since values are rounded at random; the last input where there is no value."""
+        """Linear interpolation between levels (values are rounded randomly); the last input for a missing value."""
         x = np.asarray(values, np.float64)
         flat = at_inputs.reshape(len(at_inputs), -1)
         n = self.levels.size
@@ -221,7 +222,7 @@ class Marginal(Coordinate):
         return found.reshape(x.size, *at_inputs.shape[1:])
 
     def turning_points(self, κ: float) -> Floats:
-        """The levels, and between two of them the peak of E[y² | x] − (1 − κ)x², whose first term is linear there."""
+        """The levels, and the maxima of E[y² | x] − (1 − κ)x² between them, where the first term is linear."""
         if κ >= 1:
             return self.levels
         slope = np.diff(self.moments(self.levels).second[:, 0, 0]) / np.diff(self.levels)
@@ -234,7 +235,7 @@ class Marginal(Coordinate):
 
 
 class Records(NamedTuple):
-    """Records as kernels read them: where values are, vectors of the unit ball, and how values become positions."""
+    """Records for the kernels: addresses of values, vectors of the unit ball, and the conversion to positions."""
 
     columns: Columns
     vectors: Mapping[int, Floats]
@@ -242,7 +243,7 @@ class Records(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """Outputs in classes by which of two inputs they point to, and the law of the classes under each input."""
+    """Classes of outputs by which of two inputs they favor, and the distribution of the classes under each input."""
 
     classify: Callable[[Numbers], Numbers]
     first: Floats
@@ -250,7 +251,7 @@ class Contrast(NamedTuple):
 
 
 class Response:
-    """What the server knows about a channel; this class serves any small channel by enumeration of its outputs.
+    """The statistical properties of a channel; this class supports any small channel by enumeration of its outputs.
 
     >>> from hdr4me.survey import Numeric, Schema, Survey
     >>> channel = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi").channels[0]
@@ -259,16 +260,16 @@ class Response:
     ([[0.0], [1.0]], [4.683, 3.683])
     """
 
-    wide = False  # whether an input may not fit into 64 bits; inputs are then rows that `encode` makes
+    wide = False  # whether inputs may exceed 64 bits; `encode` then gives rows
     in_order: bool | None = None
-    """Whether the fields of an output increase; None if the bounds of the fields do not say what an output is."""
+    """Whether the fields of an output increase; None if validity needs more than the bounds of the fields."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel: Any = channel
 
     @cached_property
     def shared(self) -> Marginal | None:
-        """The marginal that all coordinates have in common, if there is one."""
+        """The marginal that all coordinates share, if there is one."""
         return None
 
     @property
@@ -278,7 +279,7 @@ class Response:
 
     @property
     def cost(self) -> int:
-        """How many products one draw takes: the audit makes fewer draws where they are expensive."""
+        """The cost of one draw in multiplications; the audit makes fewer draws if they are expensive."""
         return 1
 
     # -- from records to reports ---------------------------------------------------------------------------------
@@ -286,7 +287,7 @@ class Response:
     def encode(
         self, records: Records, dimensions: Sequence[int], users: Numbers, draws: SecureDraws
     ) -> NDArray[Any]:
-        """The inputs of a wide channel; other inputs are integers, which the engine makes for all questions at once."""
+        """The inputs of a wide channel; the engine computes the integer inputs of other channels itself."""
         raise NotImplementedError(f"inputs of channel {self.channel.mechanism!r} are integers")
 
     def inputs_of(self, x: int, n: int) -> NDArray[Any]:
@@ -294,13 +295,13 @@ class Response:
         return np.full(n, x, np.int64)
 
     def sample(self, inputs: NDArray[Any], draws: SecureDraws) -> Numbers:
-        """Outputs [n, fields] for n inputs; here the channel itself answers for one user after the other."""
+        """Outputs [n, fields] for n inputs; by default the channel draws them one by one."""
         single = SystemDraws(draws.bits)
         outputs = [self.channel.sample(x, single) for x in inputs.tolist()]
         return np.array(outputs, np.int64).reshape(len(inputs), len(self.channel.fields))
 
     def to_bytes(self, outputs: Numbers) -> NDArray[np.uint8]:
-        """Outputs [n, fields] as bytes [n, wire_size], the least significant first."""
+        """Outputs [n, fields] as little-endian bytes [n, wire_size]."""
         sizes = [field.size for field in self.channel.fields]
         if len(set(sizes)) == 1:
             return np.ascontiguousarray(outputs.astype(f"<u{sizes[0]}")).view(np.uint8)
@@ -330,7 +331,7 @@ class Response:
         return np.array([field.bound - 1 for field in self.channel.fields], np.uint64)
 
     def counters(self, outputs: Numbers) -> Numbers:
-        """The counters [n, per_report] that each valid output adds 1 to."""
+        """The counters [n, per_report] that each valid output increments."""
         found = [list(self.channel.counters(output)) for output in outputs.tolist()]
         return np.array(found, np.int64).reshape(len(outputs), self.channel.per_report)
 
@@ -342,9 +343,9 @@ class Response:
     # -- privacy -------------------------------------------------------------------------------------------------
 
     def contrast(self, first: int, second: int) -> Contrast:
-        """Classes 0 (likelier under the first input), 1 (equally likely) and 2, from the channel's probabilities.
+        """Classes 0 (more likely under the first input), 1 (equally likely) and 2, from the channel's probabilities.
 
-        The law of these classes is not exact: it only says that class 0 points to the first input.
+        The distribution of these classes is not exact: it only shows that class 0 favors the first input.
         """
 
         def classify(outputs: Numbers) -> Numbers:
@@ -361,7 +362,7 @@ class Response:
         )
 
     def bounds(self) -> tuple[Floats, Floats] | None:
-        """The least and the largest probability, over all inputs, that a report adds to each counter.
+        """The smallest and largest probability, over all inputs, that a report increments each counter.
 
         None if the channel is too large to enumerate.
         """
@@ -376,7 +377,7 @@ class Response:
 
     @property
     def field_laws(self) -> tuple[tuple[Floats, int], ...]:
-        """The laws of independent fields and how many fields have each, if these are the same for every input."""
+        """The distributions of independent fields with their multiplicities, if these are the same for all inputs."""
         return ()
 
     def likeliest(self) -> float:
@@ -384,12 +385,12 @@ class Response:
         return 1.0 if self.table is None else float(self.table.max())
 
     def blanket(self) -> Blanket:
-        """What all inputs have in common; of an unknown channel a bound from its loss."""
+        """The privacy blanket; for an unknown channel, a bound from its loss."""
         rows = self.channel.rows
         return response_blanket(float(self.channel.loss)) if rows is None else table_blanket(rows)
 
     def reach(self, place: int = 0) -> float | None:
-        """How far a report's decoded value is at most from any true value; None if no decoder is known."""
+        """The largest distance of a decoded report from a true value; None if there is no decoder."""
         try:
             found = self.marginal(place)
         except InvalidInput:
@@ -397,18 +398,18 @@ class Response:
         values, levels = found.decoders["value"], found.levels
         return float(max(values.max() - levels.min(), levels.max() - values.min()))
 
-    # -- the law of one coordinate -------------------------------------------------------------------------------
+    # -- the distribution of one coordinate -------------------------------------------------------------------------
 
     def n_coordinates(self, place: int = 0) -> int:
-        """How many coordinates the answer about dimension number `place` of the question has."""
+        """The number of coordinates of dimension number `place` of the question."""
         input_ = self.channel.inputs[place]
         return input_.size if input_.input_kind == "category" else 1
 
     def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
-        """The law of one coordinate of dimension number `place` of the question.
+        """The distribution of one coordinate of dimension number `place` of the question.
 
-        For a channel without a response of its own: the cells are the counters, the decoder is the unbiased one of
-        least variance.
+        For a channel without its own response, the cells are the counters, and the decoder is the unbiased decoder of
+        minimum variance.
         """
         if self.shared is not None:
             return self.shared
@@ -416,8 +417,8 @@ class Response:
         optional = any(input_.input_kind == "optional" for input_ in self.channel.inputs)
         if law is None or self.channel.per_report != 1 or optional:
             raise InvalidInput(
-                f"channel {self.channel.mechanism!r} of kind {self.channel.kind!r} needs a response of its own: only "
-                "small channels whose reports add to one counter are enumerated"
+                f"channel {self.channel.mechanism!r} of kind {self.channel.kind!r} needs its own response: only "
+                "small channels whose reports increment one counter are enumerated"
             )
         input_, after = (
             self.channel.inputs[place],
@@ -439,8 +440,8 @@ class Response:
         return Marginal(law[:, None, :], {"value": target}, {"value": decoder}, levels)
 
     def classes(self, place: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
-        """For joint counts: what each class of answers counts for, the counters of the classes, and whether there is
-        one more class, of answers that add to none of them."""
+        """For joint counts: the decoded value of each class of answers, the counters of the classes, and whether there
+        is one more class, of answers without any of these counters."""
         return self.marginal(place, coordinate).decoders["value"], np.arange(self.channel.n_counters), False
 
     @cached_property
@@ -448,22 +449,22 @@ class Response:
         return None if self._listed is None else inverse_of(self._listed)
 
     def supports(self, counts: Numbers) -> Numbers:
-        """How many reports support each category, where a report adds 1 to the counters of categories."""
+        """The number of reports that support each category, if the counters are those of categories."""
         return counts
 
     def cells(self, counts: Numbers, place: int = 0) -> Numbers:
-        """How often each cell of each coordinate was reported, shape (coordinates, cells)."""
+        """The number of reports in each cell of each coordinate, shape (coordinates, cells)."""
         return np.broadcast_to(counts, (self.n_coordinates(place), counts.size))
 
     def decoded(self, outputs: Numbers, place: int = 0) -> Floats:
-        """What each report counts for in each coordinate, shape (reports, coordinates)."""
+        """The decoded values of the reports, shape (reports, coordinates)."""
         decode, size = self.marginal(place).decoders["value"], self.channel.n_counters
         rows = [self.cells(np.bincount(at, minlength=size), place) @ decode for at in self.counters(outputs)]
         return np.array(rows).reshape(len(outputs), self.n_coordinates(place))
 
     @cached_property
     def _listed(self) -> Floats | None:
-        """P(a report adds to each counter | input), by listing all outputs; None if there are too many."""
+        """P(a report increments each counter | input), by enumeration of all outputs; None if there are too many."""
         channel = self.channel
         if channel.n_inputs * math.prod(field.bound for field in channel.fields) > MAX_ENUMERATED:
             return None
@@ -476,9 +477,9 @@ class Response:
 
 
 def inverse_of(law: Floats) -> Floats:
-    """Applied to numbers given for every input, a number for each cell with these means, of least variance.
+    """The matrix that maps means for all inputs to the values of the cells with these means and minimum variance.
 
-    The weight of a cell is its mean probability. Where no numbers for the cells have these means, the nearest ones.
+    The weight of a cell is its mean probability. If no values have these means, the result is a least-squares solution.
     """
     mass = law.mean(axis=0)
     scale = np.divide(1.0, np.sqrt(mass), out=np.zeros_like(mass), where=mass > 0)
@@ -486,7 +487,7 @@ def inverse_of(law: Floats) -> Floats:
 
 
 def decoder_of(law: Floats, target: Floats, inverse: Floats | None = None) -> Floats | None:
-    """A number for each cell whose mean is `target` at every input, of least variance; None if there is none."""
+    """The values of the cells with mean `target` at every input and minimum variance; None if there are none."""
     found = (inverse_of(law) if inverse is None else inverse) @ target
     gap = float(np.abs(law @ found - target).max())
     return np.asarray(found) if gap < 1e-7 * (1.0 + float(np.abs(target).max())) else None

@@ -1,4 +1,4 @@
-"""Subsets of categories as outputs: subset selection, and with sets of one generalized randomized response.
+"""Subsets of categories as outputs: subset selection, and generalized randomized response for sets of size 1.
 
 The heavy outputs of category x are the sets that contain x (Ye and Barg 2018; Wang et al. 2016).
 """
@@ -21,7 +21,7 @@ _MAX_ROWS = 256
 
 @dataclass(frozen=True)
 class Subset(SetFamily):
-    """Sets of `chosen` out of `size` categories, sent in increasing order; every member adds to its counter."""
+    """Sets of `chosen` out of `size` categories, sent in increasing order; each member has a counter."""
 
     name = "subset"
     response_class = "hdr4me.channels.k_subset_response:SubsetResponse"
@@ -49,7 +49,7 @@ class Subset(SetFamily):
         return x in output
 
     def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
-        """A uniform set of the other categories; for a heavy output one of them, drawn anew, gives its place to x."""
+        """A uniform set of the other categories; for a heavy output, x replaces a random one of them."""
         others = sorted(_subset(self.size - 1, self.chosen, draws))
         place = draws.below(self.chosen)
         full = [k + (k >= x) for k in others]
@@ -60,7 +60,7 @@ class Subset(SetFamily):
         return p, (p * (w - 1) + (1 - p) * w) / (v - 1)
 
     def integer_rows(self, weight: int) -> tuple[tuple[int, ...], ...] | None:
-        """For sets of one, where the light weight is a whole number for each category and a cell is one byte."""
+        """For sets of size 1, if the light weight is an integer for each category and a cell is one byte."""
         v = self.size
         if self.chosen > 1 or v > _MAX_ROWS or (ONE - weight) % (v - 1):
             return None
@@ -69,7 +69,7 @@ class Subset(SetFamily):
 
 
 def _subset(n: int, size: int, draws: Draws) -> set[int]:
-    """A uniform set of `size` numbers below `n` (Floyd's algorithm: one draw for each member)."""
+    """A uniform set of `size` integers below `n` (Floyd's algorithm: one draw per member)."""
     found: set[int] = set()
     for j in range(n - size, n):
         t = draws.below(j + 1)

@@ -1,6 +1,6 @@
-"""The contracts of this package as functions, so that authors of plug-ins can run them in their own tests.
+"""Contract tests for plug-ins: functions that authors call in their own tests.
 
-Each raises AssertionError with a sentence that says what does not hold.
+Each raises AssertionError with a message that states the violated requirement.
 """
 
 from __future__ import annotations

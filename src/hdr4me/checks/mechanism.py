@@ -1,4 +1,4 @@
-"""What every mechanism's law must keep: cdf, density, atoms, moments and draws describe one law, which is private."""
+"""The contract of a mechanism: cdf, density, atoms, moments and samples agree, and the mechanism is private."""
 
 from __future__ import annotations
 
@@ -12,35 +12,37 @@ from hdr4me.mechanisms.law import Mechanism, probe_points
 
 Floats = NDArray[np.float64]
 
-_CELLS = (
-    1 << 16
-)  # of the midpoint rule; a jump of the density costs at most its height times the width of a cell
-_TOLERANCE = 1e-3  # of probabilities, absolute, and of moments, relative: far above the error of the rule
-_PRIVACY = 1e-6  # relative; and an absolute 1e-12 of probabilities, which are differences of a cdf
+# Cells of the midpoint rule; at a jump of the density its error is at most the jump times the width of a cell.
+_CELLS = 1 << 16
+_TOLERANCE = (
+    1e-3  # absolute for probabilities, relative for moments; far above the error of the midpoint rule
+)
+_PRIVACY = 1e-6  # relative; probabilities, which are differences of a cdf, have an absolute 1e-12 as well
 _FALSE_ALARM = 1e-9
-_EDGE = 1e-9  # rounding errors of a report beside an atom or an end of the support, as a share of the width
+_EDGE = 1e-9  # tolerance for rounding errors near an atom or an end of the support, relative to the width
 
 
 def check_mechanism(mechanism: Mechanism, *, seed: int = 1, draws: int = 100_000) -> None:
-    """Cdf, density, moments and draws agree with one another, and the law and its exact table are private.
+    """Check that cdf, density, moments and samples agree, and that the mechanism and its exact table are private.
 
     Integrals of the density by the midpoint rule are compared with the cdf, the mean, the variance and the third
-    absolute central moment; draws with the cdf, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart. Privacy
-    is the ratio of densities and of the probabilities of intervals, over a grid of inputs and reports.
+    absolute central moment. Samples are compared with the cdf by the Dvoretzky–Kiefer–Wolfowitz inequality with
+    Massart's constant. Privacy is checked by ratios of densities and of probabilities of intervals, over a grid of
+    inputs and reports.
 
     Parameters
     ----------
     mechanism
-        An instance of the law.
+        An instance of the mechanism.
     seed
-        Of the draws.
+        The seed of the samples.
     draws
-        At each of nine values; a right law is accused with a probability of at most 1e-8.
+        The number of samples at each of nine values; a correct mechanism fails with a probability of at most 1e-8.
 
     Raises
     ------
     AssertionError
-        With the sentence that does not hold.
+        With the violated requirement as its message.
     """
     low, high = mechanism.domain
     inputs = probe_points(low, high)[::16]
@@ -48,25 +50,27 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 1, draws: int = 100_000
     for t in inputs:
         _check_law(mechanism, float(t), grid)
     _check_privacy(mechanism, grid)
-    # All inputs in one call: what is drawn for one value must not depend on the values beside it.
+    # All inputs are sampled in one call: the sample of one value must not depend on its neighbors.
     rng = np.random.default_rng(seed)
     asked = rng.permutation(np.repeat(inputs, draws))
     drawn = np.asarray(mechanism.sample(asked, rng), np.float64)
     for t in inputs:
         _check_draws(mechanism, float(t), drawn[asked == t], grid)
     channel = mechanism.exact().channel()
-    assert channel.epsilon <= mechanism.epsilon, "its exact table spends more than the mechanism"
+    assert channel.epsilon <= mechanism.epsilon, (
+        "the epsilon of the exact table is larger than that of the mechanism"
+    )
 
 
 @dataclass(frozen=True)
 class _Grid:
-    """Cells of one width that hold all but 1e-9 of every report's probability."""
+    """Cells of equal width that contain all but 1e-9 of the probability of every report."""
 
     edges: Floats
 
     @classmethod
     def of(cls, mechanism: Mechanism, inputs: Floats) -> _Grid:
-        """Over the support, widened a little; an infinite end is where the cdf says that nothing is left."""
+        """A grid over the slightly widened support; an infinite end is replaced where the cdf leaves less than 1e-9."""
         low, high = mechanism.support
         center = float(np.mean(mechanism.domain))
         reach = 1.0
@@ -76,7 +80,7 @@ class _Grid:
             outside = mechanism.cdf(center - reach, inputs) + 1 - mechanism.cdf(center + reach, inputs)
             if np.all(outside < 1e-9):
                 low, high = center - reach, center + reach
-        margin = 0.0137 * (high - low)  # so that no edge lies at a round number
+        margin = 0.0137 * (high - low)  # no edge lies at a round number
         return cls(np.linspace(low - margin, high + 1.1 * margin, _CELLS + 1))
 
     @property
@@ -89,9 +93,9 @@ class _Grid:
 
 
 def _check_law(mechanism: Mechanism, t: float, grid: _Grid) -> None:
-    """The density and the atoms at one input have the cdf and the moments that the mechanism claims."""
+    """Compare the density and the atoms at one input with the cdf and the moments."""
     cdf = np.asarray(mechanism.cdf(grid.edges, t))
-    assert np.all(np.diff(cdf) >= -1e-12), f"at t = {t:g} the cdf falls"
+    assert np.all(np.diff(cdf) >= -1e-12), f"at t = {t:g} the cdf decreases"
     assert cdf[0] < _TOLERANCE > 1 - cdf[-1], f"at t = {t:g} the cdf does not go from 0 to 1"
     density = np.asarray(mechanism.density(grid.middles, t))
     assert np.all(density >= 0), f"at t = {t:g} the density is negative"
@@ -106,18 +110,20 @@ def _check_law(mechanism: Mechanism, t: float, grid: _Grid) -> None:
         float(moment(t)) for moment in (mechanism.mean, mechanism.variance, mechanism.abs_third_moment)
     )
     sd = math.sqrt(float(weights @ (at - mean) ** 2))
-    assert abs(float(weights @ (at - mean))) < _TOLERANCE * sd, f"at t = {t:g} the mean is not the density's"
+    assert abs(float(weights @ (at - mean))) < _TOLERANCE * sd, (
+        f"at t = {t:g} the mean differs from that of the density"
+    )
     assert math.isclose(variance, sd**2, rel_tol=_TOLERANCE), (
-        f"at t = {t:g} the variance is not the density's"
+        f"at t = {t:g} the variance differs from that of the density"
     )
     cubes = float(weights @ np.abs(at - mean) ** 3)
     assert math.isclose(third, cubes, rel_tol=2 * _TOLERANCE), (
-        f"at t = {t:g} the third absolute moment is not the density's"
+        f"at t = {t:g} the third absolute moment differs from that of the density"
     )
 
 
 def _check_privacy(mechanism: Mechanism, grid: _Grid) -> None:
-    """No report, and no interval of reports, is more than e^ε times as probable for one input as for another."""
+    """Check that ratios of densities and of interval probabilities between two inputs are at most e^ε."""
     inputs = probe_points(*mechanism.domain)[:, None]
     most = math.exp(mechanism.epsilon) * (1 + _PRIVACY)
     density = np.asarray(mechanism.density(grid.middles[::32], inputs))
@@ -132,16 +138,16 @@ def _check_privacy(mechanism: Mechanism, grid: _Grid) -> None:
 
 
 def _check_draws(mechanism: Mechanism, t: float, drawn: Floats, grid: _Grid) -> None:
-    """P(sup |F_n − F| > d) ≤ 2·exp(−2nd²) for every law F, with or without atoms."""
-    assert np.all(np.isfinite(drawn)), f"at t = {t:g} a draw is no number"
+    """Compare samples with the cdf: P(sup |F_n − F| > d) ≤ 2·exp(−2nd²) for every F, with or without atoms."""
+    assert np.all(np.isfinite(drawn)), f"at t = {t:g} a sample is not finite"
     slack = _EDGE * float(grid.edges[-1] - grid.edges[0])
     low, high = mechanism.support
-    assert low - slack <= drawn.min(), f"at t = {t:g} a draw lies outside of the support"
-    assert drawn.max() <= high + slack, f"at t = {t:g} a draw lies outside of the support"
+    assert low - slack <= drawn.min(), f"at t = {t:g} a sample lies outside the support"
+    assert drawn.max() <= high + slack, f"at t = {t:g} a sample lies outside the support"
     ordered, share = np.unique(drawn, return_counts=True)
     upper = share.cumsum() / len(drawn)
     lower = upper - share / len(drawn)
     d = math.sqrt(math.log(2 / _FALSE_ALARM) / (2 * len(drawn)))
     above = upper - np.asarray(mechanism.cdf(ordered + slack, t))
     below = np.asarray(mechanism.cdf(ordered - slack, t)) - lower
-    assert max(above.max(), below.max()) <= d, f"at t = {t:g} the draws are not from the law"
+    assert max(above.max(), below.max()) <= d, f"at t = {t:g} the samples do not follow the cdf"

@@ -1,4 +1,4 @@
-"""What every channel, dimension, statistic and engine must keep."""
+"""The contracts of channels, dimensions, statistics and engines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from hdr4me.survey import Survey
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension, dimension_from_dict
 from hdr4me.tally import Tally
 
-_MOST = 5000  # outputs that are enumerated; a channel with more is checked on its first ones
+_MOST = (
+    5000  # the largest number of outputs that are enumerated; of a larger channel the first ones are checked
+)
 _STRANGE: tuple[Any, ...] = (
     *(None, float("nan"), float("inf"), "", "?", object(), b"x"),
     *([], {}, True, 10**400, -1, 1e308),
@@ -32,10 +34,15 @@ _STRANGE: tuple[Any, ...] = (
 
 
 def check_channel(channel: Channel) -> None:
-    """A channel's probabilities sum to 1, its loss is proven by enumeration, and its draws do not reveal the input."""
+    """Check that probabilities sum to 1, that the privacy loss holds, and that sampling is data-independent.
+
+    The privacy loss is checked by enumeration. For every input the sampler must request the same random bits.
+    """
     outputs = list(islice(channel.outputs(), _MOST + 1))
     inputs = sorted({0, channel.n_inputs // 2, channel.n_inputs - 1, *channel.worst_pair()})
-    assert all(channel.is_output(output) for output in outputs), "outputs() gives what is_output() refuses"
+    assert all(channel.is_output(output) for output in outputs), (
+        "outputs() yields an output that is_output() rejects"
+    )
     if len(outputs) <= _MOST:
         inputs = range(channel.n_inputs) if channel.n_inputs * len(outputs) <= _MOST**2 // 100 else inputs  # type: ignore[assignment]
         for x in inputs:
@@ -44,13 +51,15 @@ def check_channel(channel: Channel) -> None:
     largest = Fraction(1)
     for output in outputs[:_MOST]:
         shares = [channel.probability(x, output) for x in inputs]
-        assert (min(shares) > 0) == (max(shares) > 0), f"output {output} gives an input away"
+        assert (min(shares) > 0) == (max(shares) > 0), (
+            f"output {output} has probability 0 for some inputs only"
+        )
         if min(shares) > 0:
             largest = max(largest, max(shares) / min(shares))
     assert largest <= channel.loss, (
-        f"two inputs differ by a factor of {largest}, more than the loss {channel.loss}"
+        f"the probabilities of two inputs differ by a factor of {largest}, more than the loss {channel.loss}"
     )
-    assert channel.loss <= exp_lower(channel.epsilon), "the loss is more than e^epsilon"
+    assert channel.loss <= exp_lower(channel.epsilon), "the loss is larger than e^epsilon"
     _check_counters(channel, outputs[:_MOST])
     _check_draws(channel)
     again = channel_from_dict(channel.to_dict())
@@ -62,13 +71,15 @@ def _check_counters(channel: Channel, outputs: list[tuple[int, ...]]) -> None:
     for output in outputs[:200]:
         at = list(channel.counters(output))
         assert len(at) == most, f"output {output} adds to {len(at)} counters, not {most}"
-        assert all(0 <= k < n for k in at), f"output {output} adds to a counter that is not there"
+        assert all(0 <= k < n for k in at), f"output {output} adds to a counter that does not exist"
         raised = Counter(at)
-        assert channel.n_answers([raised[k] for k in range(n)]) == 1, "n_answers does not know one report"
+        assert channel.n_answers([raised[k] for k in range(n)]) == 1, (
+            "n_answers of the counters of one report is not 1"
+        )
 
 
 class _Draws:
-    """Seeded draws that record how many bits were asked for."""
+    """A seeded source of random bits that records the number of bits of each request."""
 
     def __init__(self, seed: int) -> None:
         self.calls: list[int] = []
@@ -83,68 +94,68 @@ class _Draws:
 
 
 def _check_draws(channel: Channel) -> None:
-    """The same draws are made for every input, whatever they give."""
+    """Check that the sampler requests the same random bits for every input."""
     for seed in range(20):
         sources = _Draws(seed), _Draws(seed)
         for x, source in zip(channel.worst_pair(), sources, strict=True):
             output = channel.sample(x, source)
-            assert channel.is_output(output), f"sample gives {output}, which is no output"
-        assert sources[0].calls == sources[1].calls, "the draws tell of the input"
+            assert channel.is_output(output), f"sample() returns {output}, which is not an output"
+        assert sources[0].calls == sources[1].calls, "the requested random bits depend on the input"
 
 
 def check_dimension(dimension: Dimension, values: Iterable[Any] = ()) -> None:
-    """A dimension accepts `values` and any other value, gives each a position inside, and survives its document."""
+    """Check that a dimension encodes `values` and any other value in range, and that its document round-trips."""
     known = dimension.is_number or dimension.has_gaps or dimension.is_category
-    assert known, f"reads = {dimension.input_kind!r} is known to no channel"
+    assert known, f"no channel supports the input kind {dimension.input_kind!r}"
     size = len(dimension.categories) if dimension.is_category else 9
     assert dimension.fits(Input(dimension.input_kind, size)), (
-        "it does not fit a channel that takes what it reads"
+        "fits() rejects a channel with the input kind of the dimension"
     )
     for value in (*values, *_STRANGE):
-        place = dimension.encode(value, size)
-        assert type(place) is int, f"the place of {value!r} is {place!r}, not a whole number"
-        assert 0 <= place <= (size - 1) << FRACTION_BITS, f"the place of {value!r} is outside"
+        code = dimension.encode(value, size)
+        assert type(code) is int, f"the code of {value!r} is {code!r}, not an integer"
+        assert 0 <= code <= (size - 1) << FRACTION_BITS, f"the code of {value!r} is out of range"
         if dimension.is_category:
-            assert place % (1 << FRACTION_BITS) == 0, f"the category of {value!r} has a fraction"
+            assert code % (1 << FRACTION_BITS) == 0, f"the category of {value!r} has a fraction"
     again = dimension_from_dict(dimension.to_dict())
     assert again.to_dict() == dimension.to_dict(), "to_dict and from_dict do not agree"
 
 
 def check_statistic(statistic: Statistic, survey: Survey, **options: Any) -> None:
-    """An empty tally of a survey that the statistic serves is answered by "no reports", with a value for each row."""
-    served = [
+    """Check that the statistic of an empty tally has one row for each category, no answers and no values."""
+    supported = [
         j
         for j, dimension in enumerate(survey.schema)
         if statistic.supports(dimension, survey.questions[survey.question_of(j)].channel)
     ]
-    assert served, "the survey has no dimension that the statistic serves"
-    for part in statistic.parts(Tally(survey), served, **options):
-        assert part.dimension in served, "a part is of a dimension that was not asked for"
+    assert supported, "the statistic supports no dimension of the survey"
+    for part in statistic.parts(Tally(survey), supported, **options):
+        assert part.dimension in supported, "parts() returns a dimension that was not requested"
         sizes = {len(part.categories), np.size(part.value), np.size(part.error)}
-        assert len(sizes) == 1, "rows, values and errors are of different numbers"
+        assert len(sizes) == 1, "categories, value and error have different lengths"
         assert part.n_answers == 0, "an empty tally has answers"
-        assert bool(np.isnan(part.value).all()), "an empty tally gives a value"
+        assert bool(np.isnan(part.value).all()), "the value of an empty tally is not NaN"
 
 
 def check_engine(engine: Engine, survey: Survey, records: pa.Table) -> None:
-    """An open engine writes a few hundred reports whole, counts them as this machine does, and counts bad ones."""
+    """Check that an open engine writes all reports, counts them like the local engine, and counts invalid ones."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         n = engine.perturb(records, survey, folder / "theirs.parquet")
         assert n == records.num_rows, f"{n} reports of {records.num_rows} records"
         theirs = engine.tally(folder / "theirs.parquet", survey)
         assert theirs == Local().tally(folder / "theirs.parquet", survey), (
-            "the same reports give other counts than on this machine"
+            "the same reports give different counts than with the local engine"
         )
         assert theirs.n_reports == records.num_rows, "reports were lost"
         Local().perturb(records.slice(0, 50), survey, folder / "some.jsonl")
         with (folder / "some.jsonl").open("a", encoding="utf-8") as file:
             file.write("not a report\n")
         counted = engine.tally([folder / "some.jsonl"], survey)
-        assert counted.n_reports == 50, "a bad line took others with it"
-        assert sum(counted.rejected.values()) == 1, "a bad line was not counted"
+        assert counted.n_reports == 50, "a malformed line changed the number of counted reports"
+        assert sum(counted.rejected.values()) == 1, "a malformed line was not counted as rejected"
         try:
             engine.tally([folder / "some.jsonl"], survey, strict=True)
         except HDR4MEError:
             return
-        raise AssertionError("a bad report is no error, though strict")
+        raise AssertionError("a malformed report raised no error with strict=True")

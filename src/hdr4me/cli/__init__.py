@@ -1,7 +1,7 @@
 """The command line.
 
-Results go to standard output, messages to standard error. Exit codes: 2 for bad input, 130 for an interruption, 3 for
-an unforeseen error, whose traceback HDR4ME_TRACEBACK=1 shows.
+Results go to standard output, messages to standard error. Exit codes: 2 for invalid input, 130 for an interruption, 3
+for an unexpected error; HDR4ME_TRACEBACK=1 then shows the traceback.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hdr4me.errors import HDR4MEError, printable
 __all__ = ["main"]
 
 _INTERRUPTED = 130
-_LONGEST = 2000  # characters of a message: what a file holds can be of any length
+_LONGEST = 2000  # characters of a message; text that a message quotes from a file can have any length
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,12 +28,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from hdr4me.cli.app import app
 
-        result = app(args=_spelt_out(arguments), prog_name="hdr4me", standalone_mode=False)
-    except KeyboardInterrupt:  # before the command began; from within, typer returns its code
+        result = app(args=_complete(arguments), prog_name="hdr4me", standalone_mode=False)
+    except KeyboardInterrupt:  # before the command starts; afterwards typer returns the code
         result = _INTERRUPTED
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):
-            return 0  # whoever read our output has gone; nothing is wrong
+            return 0  # the process that reads our output has ended; this is not an error
         raise
     except HDR4MEError as error:
         return _complain(str(error), 2)
@@ -43,25 +43,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TyperException as error:
         return _complain(getattr(error, "format_message", error.__str__)(), 2)
     except UnicodeEncodeError as error:
-        return _complain(f"{error.object!r} is not UTF-8: give the file another name", 2)
+        return _complain(f"{error.object!r} is not valid UTF-8: rename the file", 2)
     except MemoryError:
-        return _complain("this takes more memory than there is", 2)
+        return _complain("not enough memory for this command", 2)
     except Exception as error:
         if os.environ.get("HDR4ME_TRACEBACK"):
             raise
-        please = "this is a mistake in hdr4me, please report it (HDR4ME_TRACEBACK=1 shows where)"
-        return _complain(f"unforeseen {type(error).__name__}: {error}; {please}", 3)
+        please = "this is a bug in hdr4me, please report it (HDR4ME_TRACEBACK=1 shows the traceback)"
+        return _complain(f"unexpected {type(error).__name__}: {error}; {please}", 3)
     if result == _INTERRUPTED:
-        return _complain("interrupted; no unfinished file was left", _INTERRUPTED)
+        return _complain("interrupted; no partial file was written", _INTERRUPTED)
     return result if isinstance(result, int) else 0
 
 
-def _spelt_out(arguments: Sequence[str] | None) -> list[str]:
-    """The arguments with `--recalibrate auto` for a bare `--recalibrate`: typer has no options with an optional value.
+def _complete(arguments: Sequence[str] | None) -> list[str]:
+    """The arguments with `--recalibrate auto` for `--recalibrate` without a value, which typer does not support.
 
-    It is bare at the end, before another option, and before a file.
+    The value is missing at the end, before another option, and before a file.
 
-    >>> _spelt_out(["estimate", "a.tally", "--recalibrate", "--json"])
+    >>> _complete(["estimate", "a.tally", "--recalibrate", "--json"])
     ['estimate', 'a.tally', '--recalibrate', 'auto', '--json']
     """
     given = list(sys.argv[1:] if arguments is None else arguments)

@@ -1,4 +1,4 @@
-"""The typer application: which commands there are, in the order of the work."""
+"""The typer application: all commands, in the order in which a collection uses them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typer import Option
 
 app = typer.Typer(
     name="hdr4me",
-    help="Local differential privacy for high-dimensional data: plan, collect, estimate, re-calibrate.",
+    help="Local differential privacy (LDP) for high-dimensional data: plan, collect, estimate, re-calibrate.",
     epilog="First steps: 'hdr4me demo', then 'hdr4me plan --users 100000 --dims 50 --epsilon 1'.",
     add_completion=False,
     rich_markup_mode=None,
@@ -19,7 +19,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def _root(
-    context: typer.Context, version: bool = Option(False, "--version", help="Show the version and stop.")
+    context: typer.Context, version: bool = Option(False, "--version", help="Print the version and exit.")
 ) -> None:
     if version:
         from hdr4me import __version__
@@ -29,17 +29,35 @@ def _root(
         typer.echo(context.get_help())
 
 
-# Each command is a function of its own name, in the module of its own name unless another is given here.
-COMMANDS = (
-    "demo", "plan", "compare", "analyze", "survey", "perturb", "tally", "merge", "estimate", "refine", "rounds",
-    "audit", "explain", "serve", "send", "backup", "restore", "reproduce", "bench",
-)  # fmt: skip
-_ELSEWHERE = dict.fromkeys(("serve", "send", "backup", "restore"), "collector")
-_ELSEWHERE |= dict.fromkeys(("perturb", "tally", "merge"), "reports")
-_ELSEWHERE |= {"analyze": "compare", "refine": "rounds", "explain": "survey", "bench": "reproduce"}
+# Each command is a function with the same name, in the module with the same name unless another module is given here.
+COMMANDS = {
+    "demo": "Run a complete collection on simulated users.",
+    "plan": "Predict the error, or solve for users, dimensions or ε.",
+    "compare": "Compare mechanisms and budgets on public data.",
+    "analyze": "Predict the error of one mechanism.",
+    "survey": "Create or show a survey.",
+    "perturb": "Randomize records into reports.",
+    "tally": "Count reports.",
+    "merge": "Add tallies of one survey.",
+    "estimate": "Estimate means, frequencies and other statistics.",
+    "tables": "Estimate tables of several attributes, and draw synthetic records.",
+    "refine": "Create the survey of a second round.",
+    "rounds": "Compare the rounds of a series.",
+    "audit": "Prove and attack a survey, or test a tally.",
+    "explain": "Explain a survey in plain words.",
+    "serve": "Collect reports over HTTP.",
+    "send": "Randomize records and send the reports.",
+    "backup": "Copy the database of a collector.",
+    "restore": "Restore a backup.",
+    "reproduce": "Reproduce the experiments of the paper.",
+}
+_MODULES = dict.fromkeys(("serve", "send", "backup", "restore"), "collector")
+_MODULES |= dict.fromkeys(("perturb", "tally", "merge"), "reports")
+_MODULES |= {"analyze": "compare", "refine": "rounds", "explain": "survey"}
 
-for _name in COMMANDS:
-    app.command(name=_name)(getattr(import_module(f"hdr4me.cli.{_ELSEWHERE.get(_name, _name)}"), _name))
+for _name, _help in COMMANDS.items():
+    _function = getattr(import_module(f"hdr4me.cli.{_MODULES.get(_name, _name)}"), _name)
+    app.command(name=_name, short_help=_help)(_function)
 
 app.add_typer(import_module("hdr4me.cli.ledger").ledger, name="ledger")
 app.add_typer(import_module("hdr4me.cli.collector").token, name="token")

@@ -29,25 +29,33 @@ if TYPE_CHECKING:
 
 
 def serve(
-    survey: Annotated[File, Argument(help="The survey: a round is opened unless one is open.")] = None,
-    database: Annotated[str, Option(help="A file, or postgresql://user@host/name.")] = "collector.db",
+    survey: Annotated[File, Argument(help="The survey file; opens a round unless one is open.")] = None,
+    database: Annotated[str, Option(help="An SQLite file, or postgresql://user@host/name.")] = "collector.db",
     host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, Option(help="The port to listen on; 0 for any free one.")] = 8000,
-    workers: Annotated[int, Option(help="Processes; more than one needs PostgreSQL.")] = 1,
-    origin: Annotated[Texts, Option(help="Origin of pages that may send reports (repeat).")] = None,
+    port: Annotated[int, Option(help="The port to listen on; 0 for any free port.")] = 8000,
+    workers: Annotated[int, Option(help="Number of processes; more than one needs PostgreSQL.")] = 1,
+    allow_origin: Annotated[
+        Texts, Option(help="Web origin whose pages may send reports (CORS; repeat).")
+    ] = None,
     open_uploads: Annotated[bool, Option("--open-uploads", help="Accept reports without a token.")] = False,
     new_round: Annotated[bool, Option("--new-round", help="Open a round even if one was closed.")] = False,
     link: Annotated[bool | None, Option(help="Print a link to the dashboard (on a terminal).")] = None,
-    min_reports: Annotated[int, Option("--min-reports", help="No answer from fewer reports.")] = 100,
-    retain: Annotated[int, Option(help="Days after closing until only a round's tally is kept.")] = 7,
-    tolerance: Annotated[float | None, Option(help="Planned half-width, a share of the range.")] = None,
-    rate: Annotated[float, Option(help="Reports a second for each upload token.")] = 100_000.0,
+    min_reports: Annotated[
+        int, Option("--min-reports", help="Publish no estimate from fewer reports.")
+    ] = 100,
+    retain: Annotated[
+        int, Option(help="Days after closing until reports are deleted and only the tally is kept.")
+    ] = 7,
+    tolerance: Annotated[
+        float | None, Option(help="Planned half-width of intervals, as a share of the range.")
+    ] = None,
+    rate: Annotated[float, Option(help="Largest number of reports per second and upload token.")] = 100_000.0,
 ) -> None:
-    """Collect reports over HTTP; an answered upload is on the disk.
+    """Collect reports over HTTP. A confirmed upload is stored on disk.
 
     Reports need a token (hdr4me token add), unless uploads were opened to anyone with --open-uploads.
 
-    Put a reverse proxy with TLS in front before anybody outside this machine sends anything (docs/collector.md).
+    Use a reverse proxy with TLS before other machines send reports (docs/collector.md).
 
     Example: hdr4me serve survey.json --database collector.db --min-reports 1000
     """
@@ -62,7 +70,7 @@ def serve(
         settings = Settings(
             database=database,
             min_reports=min_reports,
-            origins=tuple(origin or ()),
+            origins=tuple(allow_origin or ()),
             retain_days=retain,
             tolerance=tolerance,
             limits=Limits(rate=rate),
@@ -112,7 +120,7 @@ def start(
         def started() -> None:
             print_note(f"collecting at {address}")
             if page:
-                print_note(f"answer yourself: {address}{page}")
+                print_note(f"page to answer on: {address}{page}")
             if link or (link is None and sys.stderr.isatty()):  # a journal would keep the link
                 print_note(f"dashboard (this link works once): {address}/#key={settings.link_key}")
             else:
@@ -129,7 +137,7 @@ def _open_round(store: Store, document: Survey | None, new_round: bool) -> int |
     rounds = store.rounds()
     if document is None:
         if not rounds:
-            raise InvalidInput("the database has no round: give a survey's document")
+            raise InvalidInput("the database has no round: give a survey file")
         return None
     own = [round for round in rounds if round.fingerprint == document.fingerprint]
     if any(round.state == "open" for round in own):
@@ -242,21 +250,23 @@ def log_of_acts(database: DATABASE, json: JSON = False) -> None:
 
 def send(
     survey: SURVEY,
-    records: Annotated[Texts, Argument(help="Records: any files that perturb accepts.")] = None,
-    to: Annotated[str, Option(help="The collector's address, such as https://collector.example.")] = "",
-    token: Annotated[str | None, Option(envvar="HDR4ME_TOKEN", help="An upload token, if needed.")] = None,
-    round: Annotated[int | None, Option(help="The round's number; else the latest open round.")] = None,
-    form: Annotated[str, Option("--form", help="How reports travel: arrow or ndjson.")] = "arrow",
-    spool: Annotated[File, Option(help="A folder that keeps reports and ids, to send them again.")] = None,
+    records: Annotated[Texts, Argument(help="Files of records, as for hdr4me perturb.")] = None,
+    to: Annotated[str, Option(help="Address of the collector, such as https://collector.example.")] = "",
+    token: Annotated[
+        str | None, Option(envvar="HDR4ME_TOKEN", help="An upload token, if the collector needs one.")
+    ] = None,
+    round: Annotated[int | None, Option(help="Number of the round; default: the latest open round.")] = None,
+    format: Annotated[str, Option(help="Upload format: arrow or ndjson.")] = "arrow",
+    spool: Annotated[File, Option(help="Keep the reports in this folder, to send them again.")] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
     allow_unusable: UNUSABLE = False,
     json: JSON = False,
 ) -> None:
-    """Randomize records here and send the reports, never the records; each is counted once, whatever fails.
+    """Randomize records on this machine and send the reports to a collector. Each report is counted once.
 
-    Ids are made with the reports and written down before anything is sent. If sending fails, the spool is kept and the
-    message says how to send it again; perturbing again would spend the budget of every user again.
+    Reports and their ids are stored before they are sent. If sending fails, the message says how to send the same
+    reports again; randomizing the records again would spend the budget of every user again.
 
     Example: hdr4me send survey.json records.parquet --to http://127.0.0.1:8000
     """
@@ -275,7 +285,7 @@ def send(
     if made.is_there:
         if records:
             raise InvalidInput(
-                f"{folder} is a whole spool: give no records to send it again, or another folder for new reports"
+                f"{folder} already contains reports: omit the records to send them again, or use another --spool folder"
             )
         print_note(f"sending the {len(made):,} reports of {folder}")
     elif not records:
@@ -287,11 +297,11 @@ def send(
         made.assign_ids(n)
     try:
         with progress("sending", len(made)) as advance, opt.named_options():
-            sent = send_spool(made, to, token=token, round=round, form=form, progress=advance)
+            sent = send_spool(made, to, token=token, round=round, form=format, progress=advance)
     except NotAccepted as error:
-        how = "Give the token by --token or HDR4ME_TOKEN. " if "needs a token" in str(error) else ""
+        how = "Give the token with --token or HDR4ME_TOKEN. " if "needs a token" in str(error) else ""
         again = f"hdr4me send {survey} --spool {folder} --to {to}"
-        raise NotAccepted(f"{error}. {how}The reports are kept: {again}") from None
+        raise NotAccepted(f"{error}. {how}To send the same reports again: {again}") from None
     if spool is None:
         shutil.rmtree(folder, ignore_errors=True)
     if json:
@@ -301,7 +311,7 @@ def send(
         )
     else:
         total = sent.stored + sent.duplicates
-        print_note(f"sent {total:,} reports: {sent.stored:,} new, {sent.duplicates:,} known")
+        print_note(f"sent {total:,} reports: {sent.stored:,} new, {sent.duplicates:,} already stored")
     if sent.rejected:
         raise NotAccepted(f"the collector rejected {sent.rejected:,} reports")
 
@@ -309,10 +319,12 @@ def send(
 def backup(
     database: Annotated[str, Argument(help="An SQLite file, or postgresql://user@host/name.")],
     output: OUTPUT,
-    despite_damage: Annotated[bool, Option("--despite-damage", help="Leave damaged blocks out.")] = False,
+    despite_damage: Annotated[
+        bool, Option("--despite-damage", help="Omit damaged blocks instead of stopping.")
+    ] = False,
     json: JSON = False,
 ) -> None:
-    """Copy a collector's store while it runs; the copy is read back and every checksum verified.
+    """Copy the database of a collector while it runs, and verify all checksums of the copy.
 
     Example: hdr4me backup collector.db --output monday.backup
     """
@@ -322,7 +334,7 @@ def backup(
     with working("copying and verifying"):
         contents = copy(database, output, despite_damage=despite_damage)
     _summary(contents, json)
-    print_note(f"wrote {output}; every checksum was verified")
+    print_note(f"wrote {output}; all checksums are verified")
 
 
 def restore(
@@ -331,7 +343,7 @@ def restore(
     keep_tokens: Annotated[bool, Option("--keep-tokens", help="Keep also tokens revoked since.")] = False,
     json: JSON = False,
 ) -> None:
-    """Make a store of a backup, after every checksum of it is verified; nothing is overwritten.
+    """Restore a backup into a new database after verifying all checksums. Nothing is overwritten.
 
     The restored store has no tokens, because the backup may contain tokens that were revoked since.
 

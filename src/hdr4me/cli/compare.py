@@ -1,4 +1,4 @@
-"""hdr4me analyze and compare: the error of mechanisms, predicted for a setting and simulated on public data."""
+"""hdr4me analyze and compare: the error of mechanisms, predicted for a setting or simulated on public data."""
 
 from __future__ import annotations
 
@@ -14,29 +14,35 @@ from hdr4me.cli.reports import show_quality
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.registry import built_in
 from hdr4me.pages.counted import counted
-from hdr4me.pages.html import stamp
+from hdr4me.pages.html import provenance
 
-_SMALLEST, _LARGEST = 1e-9, 5000.0  # budgets of one value at which every formula holds in floating point
+_SMALLEST, _LARGEST = 1e-9, 5000.0  # budgets per answer for which every formula is accurate in floating point
 _MOST = 10**15
 
 
 def analyze(
     mechanism: Annotated[str, Option(help=f"One of {', '.join(built_in())}, or a registered name.")],
-    epsilon: Annotated[float, Option(help="Total privacy budget of one user.")],
-    users: Annotated[int, Option(help="Number of users (n).")],
-    dims: Annotated[int, Option(help="Number of dimensions (d).")] = 1,
-    sampled: Annotated[int, Option(help="Dimensions each user reports (m).")] = 1,
-    values: Annotated[str | None, Option(help="The users' values, in the domain: 0.1,0.2,0.3")] = None,
-    probabilities: Annotated[str | None, Option(help="The values' shares: 0.5,0.3,0.2 (else equal)")] = None,
-    prior: Annotated[str | None, Option(help="uniform; without --prior or --values: the worst case.")] = None,
+    epsilon: Annotated[float, Option(help="Privacy budget ε of one report.")],
+    users: Annotated[int, Option(help="Number of users.")],
+    dims: Annotated[int, Option(help="Number of dimensions.")] = 1,
+    sampled: Annotated[int, Option(help="Number of dimensions that each user reports.")] = 1,
+    values: Annotated[str | None, Option(help="True values, in the domain: 0.1,0.2,0.3")] = None,
+    probabilities: Annotated[
+        str | None, Option(help="Shares of the values: 0.5,0.3,0.2 (default: equal)")
+    ] = None,
+    prior: Annotated[str | None, Option(help="uniform; without --prior or --values, the worst case.")] = None,
     variance: Annotated[str, Option(help="exact, or paper (Lemmas 2 and 3 as printed).")] = "exact",
-    calibrated: Annotated[bool, Option("--calibrated", help="Undo the bias of a biased mechanism.")] = False,
-    table: Annotated[bool, Option("--table", help="The exact table that a survey would deploy.")] = False,
-    domain: Annotated[str, Option(help="scaled ([-1, 1]), or own (square_wave's is [0, 1]).")] = "scaled",
+    calibrated: Annotated[
+        bool, Option("--calibrated", help="Remove the bias of a biased mechanism.")
+    ] = False,
+    table: Annotated[
+        bool, Option("--table", help="Use the discretized table that a survey deploys.")
+    ] = False,
+    domain: Annotated[str, Option(help="scaled ([-1, 1]), or own (square_wave: [0, 1]).")] = "scaled",
     tolerance: Annotated[str | None, Option(help="Tolerances: 0.01,0.05,0.1")] = None,
     json: JSON = False,
 ) -> None:
-    """Predict how far a mechanism's estimates will be from the truth.
+    """Predict the error of one mechanism: bias, variance and the probability of staying within a tolerance.
 
     Example: hdr4me analyze --mechanism piecewise --epsilon 1 --users 100000 --dims 50 --sampled 1 --tolerance 0.05,0.1
     """
@@ -48,9 +54,9 @@ def analyze(
     m = sampled
     opt.check("--domain", repr(domain), domain in ("scaled", "own"), "scaled or own")
     if domain == "own" and table:
-        raise InvalidInput("--domain own does not go with --table: every table is on [-1, 1]")
+        raise InvalidInput("--domain own and --table cannot be combined: every table is on [-1, 1]")
     for option, count in (("--users", users), ("--dims", dims), ("--sampled", m)):
-        opt.check(option, count, 1 <= count <= _MOST, f"an integer from 1 to {_MOST:,}")
+        opt.check(option, count, 1 <= count <= _MOST, f"a positive integer up to {_MOST:,}")
     at = (
         {}
         if tolerance is None
@@ -61,7 +67,7 @@ def analyze(
     opt.check("--tolerance", tolerance, all(ξ >= 0 for ξ in at.values()), "numbers >= 0")
     with opt.named_options():
         check_epsilon(epsilon)
-        allowed = f"{_SMALLEST:g} to {_LARGEST:g} for each of the {m:,} values sent"
+        allowed = f"{_SMALLEST:g} to {_LARGEST:g} for each of the {m:,} answers"
         opt.check("--epsilon", epsilon, _SMALLEST <= epsilon / m <= _LARGEST, allowed)
         law: Any = (own if domain == "own" else scaled_mechanism)(mechanism, epsilon=epsilon / m)
         dev = deviation(
@@ -83,7 +89,7 @@ def analyze(
         ("mechanism", "", mechanism),
         ("domain", "", [low, high]),
         ("epsilon", "", epsilon),
-        ("epsilon_per_value", "budget of one value", epsilon / m),
+        ("epsilon_per_value", "ε per answer", epsilon / m),
         ("reports_per_dimension", "reports per dimension", dev.reports_per_dimension),
         ("bias", "bias", float(dev.bias)),
         ("variance", "variance", float(dev.variance)),
@@ -91,55 +97,62 @@ def analyze(
         ("probability_within", "P(within {})", {t: float(dev.probability_within(ξ)) for t, ξ in at.items()}),
         ("joint_probability_within", "P(all within {})", jointly),
         ("berry_esseen", "Berry–Esseen bound", float(dev.berry_esseen)),
-        ("tolerance_95", "within, 95 %, each dimension", dev.tolerance(0.95)),
-        ("joint_tolerance_95", f"within, 95 %, all {dims:,} at once", dev.tolerance(0.95, jointly=True)),
+        ("tolerance_95", "95 % error, one dimension", dev.tolerance(0.95)),
+        (
+            "joint_tolerance_95",
+            f"95 % error, all {dims:,} dimensions jointly",
+            dev.tolerance(0.95, jointly=True),
+        ),
         ("norm", "", {"mean": norm.mean, "sd": norm.sd, "quantile_95": norm.quantile(0.95)}),
         ("mse_sd", "", dev.mse_law.sd),
         ("mse_quantile_95", "", dev.mse_law.quantile(0.95)),
-        ("probability_some_exceed_1", "P(some deviation > 1), Theorem 3 as printed", some),
-        ("probability_all_exceed_1", "P(every deviation > 1), as its proof needs", every),
+        ("probability_some_exceed_1", "P(some error > 1), Theorem 3 of the paper", some),
+        ("probability_all_exceed_1", "P(every error > 1), as its proof requires", every),
         ("variance_kind", "", variance),
         ("calibrated", "", calibrated),
     ]
     if json:
         print_json({key: value for key, _, value in facts})
         return
-    rows: list[list[Any]] = [["domain of the values", f"[{low:g}, {high:g}]"]]
+    rows: list[list[Any]] = [["domain", f"[{low:g}, {high:g}]"]]
     for _, label, value in facts:
         parts = value if isinstance(value, dict) else {"": value}
         rows += [[label.format(text), part] for text, part in parts.items() if label]
-    title = f"{mechanism}, ε = {epsilon:g}, n = {users:,}, d = {dims:,}, m = {m:,}"
+    title = (
+        f"{mechanism}, ε = {epsilon:g}, {users:,} users, each reports {m:,} of {counted(dims, 'dimension')}"
+    )
     print_table(title, ["quantity", "value"], rows)
     if not (calibrated or table) and float(law.calibration.slope) != 1.0:
-        print_note(f"{mechanism} is biased: --calibrated and --table undo that, as a survey does")
+        print_note(f"{mechanism} is biased: --calibrated and --table remove the bias, as a survey does")
     if dev.berry_esseen > 0.05:
         print_note(
-            f"few reports: the normal law may be off by up to {float(dev.berry_esseen):.0%} in probability"
+            f"Small sample: these probabilities may be off by up to {float(dev.berry_esseen):.0%} (Berry–Esseen bound)."
         )
 
 
 def compare(
     data: Annotated[Path, Argument(help="Public or synthetic data: CSV, Parquet or JSON lines.")],
-    epsilon: Annotated[str, Option(help="Budgets of a report, separated by commas.")] = "0.5,1,2,4",
-    mechanism: Annotated[Texts, Option(metavar="<str>", help="Only these mechanisms (repeat).")] = None,
-    statistic: Annotated[str, Option(help="Of numbers: mean, median or variance.")] = "mean",
-    column: Annotated[Texts, Option(metavar="<str>", help="Only these columns (repeat).")] = None,
+    epsilon: Annotated[str, Option(help="Privacy budgets ε of a report, separated by commas.")] = "0.5,1,2,4",
+    mechanism: Annotated[Texts, Option(metavar="<str>", help="Use only these mechanisms (repeat).")] = None,
+    statistic: Annotated[str, Option(help="For numbers: mean, median or variance.")] = "mean",
+    column: Annotated[Texts, Option(metavar="<str>", help="Use only these columns (repeat).")] = None,
     schema: SCHEMA = None,
-    sampled: Annotated[int, Option(help="How many questions each user answers (m).")] = 1,
-    users: Annotated[int | None, Option(help="How many users to draw; the rows unless given.")] = None,
-    repeats: Annotated[int, Option(help="Simulated collections for each line.")] = 20,
-    raw: Annotated[bool, Option("--raw", help="Without re-calibration, which is slow.")] = False,
+    sampled: Annotated[int, Option(help="Number of questions that each person answers.")] = 1,
+    users: Annotated[int | None, Option(help="Number of simulated users; default: the rows.")] = None,
+    repeats: Annotated[int, Option(help="Simulated collections per row.")] = 20,
+    no_recalibration: Annotated[
+        bool, Option("--no-recalibration", help="Skip re-calibration (faster).")
+    ] = False,
     seed: Annotated[int, Option(help="The same seed gives the same numbers.")] = 0,
     html: HTML = None,
     png: PNG = None,
     json: JSON = False,
 ) -> None:
-    """Predicted and simulated error of each mechanism and budget on THESE data, before and after re-calibration.
+    """Compare mechanisms and budgets on your data: predicted and simulated error, with and without re-calibration.
 
-    It uses true values, and takes ranges and categories from them: use it for public or synthetic data only. With a
-    schema, optional numbers, selections and vectors are compared too. Each table says on which scale its errors are.
-    Mechanisms: optimal, duchi …, pair and agreement for numbers, grr, subset … for categories, optional, codebook
-    (vectors), privset (selections).
+    The command uses true values, also for ranges and categories: use it with public or synthetic data only. With
+    --schema it also compares optional numbers, selections and vectors. Mechanisms: optimal, duchi …, pair and agreement
+    for numbers; grr, subset … for categories; optional; codebook (vectors); privset (selections).
 
     Example: hdr4me compare people.csv --epsilon 0.5,1,2,4 --html compare.html
     """
@@ -149,7 +162,7 @@ def compare(
 
     opt.check_outputs([html], [data, schema], png=png)
     known = opt.load_schema(schema)
-    print_note("this reads true values: for public or synthetic data only")
+    print_note("This command uses true values: use public or synthetic data only.")
     with opt.named_options(data="DATA"), progress("simulated collections", None) as done:
         found = run(
             data,
@@ -161,14 +174,14 @@ def compare(
             sampled=sampled,
             users=users,
             repeats=repeats,
-            recalibrate=not raw,
+            recalibrate=not no_recalibration,
             seed=seed,
             progress=done,
         )
     cleaned = found.data_quality.notes()
     for note in found.notes:
         print_note(f"{'warning' if note in cleaned else 'note'}: {note}")
-    made = stamp(None, sorted({row.epsilon for row in found.rows}), LEVEL)
+    made = provenance(None, sorted({row.epsilon for row in found.rows}), LEVEL)
     opt.write_results(html, png, made, found.html, found.plot)
     if json:
         shown = {key: value for key, value in vars(found).items() if key not in ("rows", "data_quality")}

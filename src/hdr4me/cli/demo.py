@@ -1,4 +1,4 @@
-"""hdr4me demo: a whole collection on a simulated panel."""
+"""hdr4me demo: a complete collection on simulated users."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import JSON
+from hdr4me.cli.options import JSON, VERBOSE
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 
 if TYPE_CHECKING:
     from hdr4me.collector.stores.protocol import Store
 
 _COLUMNS = ("dimension", "category", "true", "estimate", "lower", "upper", "answers")
+_SHOWN = ("age", "height_cm", "weight_kg", "sleep_hours", "heart_rate_08", "steps_08", "smoker", "commute")
 
 
 def demo(
     output: Annotated[Path, Option("--output", "-o", help="Folder for the files.")] = Path("demo"),
-    users: Annotated[int, Option(help="How many simulated users.")] = 100_000,
-    epsilon: Annotated[float, Option(help="Total privacy budget of one user.")] = 2.0,
-    seed: Annotated[int, Option(help="Seed of the simulated panel (the reports have no seed).")] = 1,
-    serve: Annotated[bool, Option("--serve", help="Start a collector, with a page to answer on.")] = False,
-    port: Annotated[int, Option(help="With --serve: the port; 0 for any free one.")] = 8000,
+    users: Annotated[int, Option(help="Number of simulated users.")] = 100_000,
+    epsilon: Annotated[float, Option(help="Privacy budget ε of one report.")] = 2.0,
+    seed: Annotated[int, Option(help="Seed of the simulated records; the reports are not seeded.")] = 1,
+    serve: Annotated[bool, Option("--serve", help="Start a collector with a page to answer on.")] = False,
+    port: Annotated[int, Option(help="With --serve: the port; 0 for any free port.")] = 8000,
     json: JSON = False,
+    verbose: VERBOSE = False,
 ) -> None:
-    """A whole collection: 100,000 users, 64 dimensions, survey → perturb → tally → estimate → a page to look at.
+    """Run a complete collection on 100,000 simulated users and 64 dimensions, and write a page with the results.
 
     Example: hdr4me demo --output demo
     """
     from hdr4me.demo import run_demo
 
-    opt.check("--users", users, users >= 1000, "the demonstration needs at least 1000")
-    opt.check("--seed", seed, seed >= 0, "an integer of at least 0")
+    opt.check("--users", users, users >= 1000, "at least 1000")
+    opt.check("--seed", seed, seed >= 0, "a non-negative integer")
     if serve:
         _serve(output, epsilon, port)
         return
@@ -42,14 +44,21 @@ def demo(
     if json:
         print_json({"coverage": made.coverage, "advice": made.advice, "rows": made.rows})
     else:
-        title = f"{users:,} users, epsilon = {epsilon:g}: truth and private estimates with 95 % intervals"
-        print_table(title, _COLUMNS, [[row[column] for column in _COLUMNS] for row in made.rows])
-        print_note(made.advice)
-    print_note(f"{made.coverage:.1%} of the 95 % intervals hold the truth. Now open {output / 'report.html'}")
+        rows = made.rows if verbose else [row for row in made.rows if row["dimension"] in _SHOWN]
+        more = "" if verbose else f"; {len(rows)} of {len(made.rows)} rows (--verbose shows all)"
+        title = (
+            f"True values and private estimates with 95 % intervals, {users:,} users, ε = {epsilon:g}{more}"
+        )
+        print_table(title, _COLUMNS, [[row[column] for column in _COLUMNS] for row in rows])
+        if verbose:
+            print_note(made.advice)
+    print_note(
+        f"{made.coverage:.1%} of the 95 % intervals contain the true value. Open {output / 'report.html'}"
+    )
 
 
 def _serve(output: Path, epsilon: float, port: int) -> None:
-    """Collect for the demonstration's survey; if the demonstration was run, its reports are there already."""
+    """Start a collector for the demonstration's survey, with the reports of an earlier run if there are any."""
     from hdr4me.cli.collector import start
     from hdr4me.demo import panel_schema
     from hdr4me.survey import Survey
@@ -67,7 +76,7 @@ def _serve(output: Path, epsilon: float, port: int) -> None:
     def fill(store: Store, number: int) -> None:
         if reports.exists():
             n = load_reports(store, number, reports, survey)
-            print_note(f"{n:,} reports of the demonstration's simulated users are in the round already")
+            print_note(f"the round contains {n:,} reports of simulated users")
 
     settings = Settings(database=str(output / "collector.db"), min_reports=20)
     start(settings, survey, host="127.0.0.1", port=port, open_uploads=True, page="/answer", prepare=fill)

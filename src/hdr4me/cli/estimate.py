@@ -1,4 +1,4 @@
-"""hdr4me estimate: a tally becomes means, frequencies and other statistics with error bars."""
+"""hdr4me estimate: means, frequencies and other statistics of a tally, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from typer import Argument, Option
 
 from hdr4me.atomic import write_bytes, write_text
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import ENGINE, HTML, JSON, MASTER, PNG, QUANTILES, File, Texts
-from hdr4me.cli.output import Watch, print_json, print_note, print_table
+from hdr4me.cli.options import HTML, JSON, PNG, QUANTILES, VERBOSE, File, Texts
+from hdr4me.cli.output import Watch, print_json, print_note, print_notes, print_table
 from hdr4me.cli.reports import say_rejected
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.answer import as_csv, as_html, as_parquet, draw
-from hdr4me.pages.html import stamp
+from hdr4me.pages.html import provenance
 
 if TYPE_CHECKING:
     from hdr4me.statistics import Answer
@@ -27,38 +28,48 @@ COLUMNS = ("dimension", "category", "estimate", "standard_error", "lower", "uppe
 
 
 def estimate(
-    source: Annotated[list[Path], Argument(help="One or more tallies; or with --survey, files of reports.")],
-    survey: Annotated[File, Option(help="The survey, when the sources are reports.")] = None,
-    level: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95,
-    simultaneous: Annotated[bool, Option("--simultaneous", help="Intervals for all rows at once.")] = False,
-    recalibrate: Annotated[str | None, Option(help="Re-calibrate by this method, or by auto.")] = None,
-    order: Annotated[Texts, Option(help="Re-calibrate a curve: a,b,c or 'steps_*' (repeat).")] = None,
-    groups: Annotated[Texts, Option(help="Re-calibrate these together, like --order (repeat).")] = None,
+    source: Annotated[list[Path], Argument(help="Tallies; or, with --survey, files of reports.")],
+    survey: Annotated[File, Option(help="The survey file, if the sources are reports.")] = None,
+    confidence: Annotated[float, Option(help="Confidence level of the intervals.")] = 0.95,
+    simultaneous: Annotated[
+        bool, Option("--simultaneous", help="Intervals that hold for all rows jointly.")
+    ] = False,
+    recalibrate: Annotated[str | None, Option(help="Re-calibrate with this method, or auto.")] = None,
+    order: Annotated[Texts, Option(help="With --recalibrate: the points of a curve, a,b,c (repeat).")] = None,
+    groups: Annotated[
+        Texts, Option(help="With --recalibrate: similar dimensions, a,b,'x_*' (repeat).")
+    ] = None,
     interval: Annotated[
-        str, Option(help="Re-calibrated: conservative, average or credible.")
+        str, Option(help="With --recalibrate: conservative, average or credible.")
     ] = "conservative",
     quantiles: QUANTILES = None,
-    histogram: Annotated[Texts, Option(metavar="<edges>", help="Shares: 20 bins, or pay=0,10,50.")] = None,
-    variance: Annotated[bool, Option("--variance", help="Also variances and standard deviations.")] = False,
-    correlation: Annotated[Texts, Option(metavar="<a,b>", help="Also a correlation (repeat).")] = None,
-    by: Annotated[str | None, Option(help="Also means and shares in each group of this category.")] = None,
-    pairs: Annotated[File, Option(help="Pair counts for --correlation and --by with tallies.")] = None,
-    short: Annotated[bool, Option("--short", help="Shorter intervals that assume no spikes.")] = False,
-    later: Annotated[list[Path] | None, Option("--round", help="A tally of a later round (repeat).")] = None,
+    histogram: Annotated[
+        Texts, Option(metavar="<edges>", help="Histogram: a number of bins, or pay=0,10,50 (repeat).")
+    ] = None,
+    variance: Annotated[bool, Option("--variance", help="Variances and standard deviations.")] = False,
+    correlation: Annotated[Texts, Option(metavar="<a,b>", help="A correlation (repeat).")] = None,
+    by: Annotated[str | None, Option(help="Means and shares in each category of this dimension.")] = None,
+    pair_counts: Annotated[
+        File, Option(help="Joint counts for --correlation and --by, from tally --count-pair.")
+    ] = None,
+    approximate: Annotated[
+        bool, Option("--approximate", help="Shorter intervals that assume a smooth distribution.")
+    ] = False,
+    later_round: Annotated[
+        list[Path] | None, Option("--later-round", help="Combine with a tally of a later round (repeat).")
+    ] = None,
     html: HTML = None,
     png: PNG = None,
     csv: Annotated[File, Option(help="Write the rows as CSV ('-': standard output).")] = None,
     parquet: Annotated[File, Option(help="Write the rows as a Parquet file.")] = None,
-    every: Annotated[bool, Option("--all", help="Show all categories, not only the largest.")] = False,
-    engine: ENGINE = "local",
-    master: MASTER = None,
+    every: Annotated[bool, Option("--all", help="Show all categories, not only the most frequent.")] = False,
     json: JSON = False,
+    verbose: VERBOSE = False,
 ) -> None:
-    """Calibrated means in your own units and frequencies, with standard errors and intervals.
+    """Estimate means (in your units), frequencies and other statistics with confidence intervals.
 
-    Estimates are never clipped: noise can carry them outside the range. To trade bias for noise, --recalibrate by auto
-    (does no harm), l1, l2, bayes, james_stein, sure, clip, zeros or none; norm_sub and base_cut for frequencies. Every
-    file has its provenance: the survey's fingerprint, epsilon, the level, the version and the date.
+    Estimates are unbiased and never clipped, so noise can move them outside the range. --recalibrate trades bias for
+    lower variance: auto, l1, l2, bayes, james_stein, sure, clip, zeros, none; norm_sub and base_cut for frequencies.
 
     Example: hdr4me estimate week.tally --quantiles 0.5,0.9 --recalibrate auto --csv answer.csv
     """
@@ -67,21 +78,23 @@ def estimate(
 
     to_stdout = str(csv) == "-"
     if to_stdout and json:
-        raise InvalidInput("--csv - and --json both write to standard output: give one of them")
+        raise InvalidInput("--csv - and --json both write to standard output: use one of them")
     if simultaneous and recalibrate is not None:
-        raise InvalidInput("--simultaneous and --recalibrate do not go together: give one of them")
+        raise InvalidInput("--simultaneous and --recalibrate cannot be combined: use one of them")
     if recalibrate is None and (order or groups or interval != "conservative"):
-        raise InvalidInput("--order, --groups and --interval go with --recalibrate: give it too")
-    if later and (recalibrate is not None or quantiles or histogram or variance or correlation or by):
-        raise InvalidInput("--round combines means, shares and frequencies: ask each round for anything else")
+        raise InvalidInput("--order, --groups and --interval need --recalibrate")
+    if later_round and (recalibrate is not None or quantiles or histogram or variance or correlation or by):
+        raise InvalidInput(
+            "--later-round combines means, shares and frequencies only: estimate other statistics per round"
+        )
     files = [None if to_stdout else csv, html, parquet]
-    opt.check_outputs(files, [*source, survey, pairs, *(later or [])], png=png)
+    opt.check_outputs(files, [*source, survey, pair_counts, *(later_round or [])], png=png)
     opt.check_twice(source)
     watch = Watch()
-    tally = _tally(source, survey, engine, master, watch)
+    tally = _tally(source, survey, watch)
     with watch("estimating"):
-        rounds = [tally, *(opt.load_sum([path]) for path in later or ())]
-        found = statistics.combine(rounds) if later else tally.estimate()
+        rounds = [tally, *(opt.load_sum([path]) for path in later_round or ())]
+        found = statistics.combine(rounds) if later_round else tally.estimate()
     final, advice = found, []
     with opt.named_options():
         if recalibrate is not None:
@@ -92,34 +105,36 @@ def estimate(
             }
             with watch("re-calibrating"):
                 final = found.recalibrate(recalibrate, **lists)
-                rows, advice = final.table(level=level, kind=interval), list(final.advice)
+                rows, advice = final.table(level=confidence, kind=interval), list(final.advice)
         else:
             with watch("intervals"):
-                rows = found.table(level, simultaneous=simultaneous)
+                rows = found.table(confidence, simultaneous=simultaneous)
         more = _distributions(tally, quantiles, histogram or (), variance, watch)
         wanted = [opt.pair_of("--correlation", text) for text in correlation or ()]
         if wanted or by is not None:
             with watch("estimating pairs of dimensions"):
-                more += _of_two(tally, wanted, by, pairs, source if survey is not None else ())
+                more += _of_two(tally, wanted, by, pair_counts, source if survey is not None else ())
         for answer in more:
-            kind = ("approximate" if short else "conservative") if answer.intervals is not None else None
+            kind = (
+                ("approximate" if approximate else "conservative") if answer.intervals is not None else None
+            )
             with watch(f"intervals: {answer.statistics[0]}" if len(answer) else "intervals"):
-                rows += answer.table(level, simultaneous=simultaneous, kind=kind)
-    title = f"{found.n_reports:,} reports, {100 * level:g} % intervals"
-    made = stamp(tally.survey.fingerprint, tally.survey.epsilon, level)
+                rows += answer.table(confidence, simultaneous=simultaneous, kind=kind)
+    title = f"{found.n_reports:,} reports, {100 * confidence:g} % confidence intervals"
+    made = provenance(tally.survey.fingerprint, tally.survey.epsilon, confidence)
     shown: list[dict[str, Any]] = rows
     notes: list[str] = []
     if not every and (html or png or not (json or csv or parquet)):
-        with watch("choosing what is shown"):
-            shown, notes = largest_rows(final, rows[: len(found)], level, simultaneous=simultaneous)
+        with watch("selecting rows"):
+            shown, notes = largest_rows(final, rows[: len(found)], confidence, simultaneous=simultaneous)
         shown += rows[len(found) :]
     if html is not None or png is not None:
         from matplotlib.figure import Figure
 
         with watch("drawing"):
-            page = partial(as_html, shown, "hdr4me: what the tally says", title, notes)
+            page = partial(as_html, shown, tally.survey.name or "Estimates", title, notes)
             opt.write_results(html, png, made, page, lambda: draw(shown) or Figure())
-    # Beside means and frequencies, a column says which statistic a row is.
+    # With more than means and frequencies, a column names the statistic.
     full = ("dimension", "statistic", *COLUMNS[1:])
     several = more or not {row["statistic"] for row in rows} <= {"mean", "frequency"}
     columns = full if several else COLUMNS
@@ -139,46 +154,54 @@ def estimate(
         print_json({**made, **about, "advice": advice, "rows": rows})
         return
     if csv is None and parquet is None:
-        _show(title + (" for all rows at once" if simultaneous else ""), columns, rows, shown)
-        for note in notes:
-            print_note(note)
-    of_each = [text for text in advice[1:] if text.partition(": ")[0] in found.dimensions]
-    for text in advice:
-        if text not in of_each:
-            print_note(text)
-    if of_each:
-        print_note(f"--json says the same of each categorical dimension ({len(of_each)})")
+        several_rows = " (joint for all rows)" if simultaneous else ""
+        _show(title + several_rows, columns, shown, approximate)
+    else:
+        notes = []
+    print_notes([*notes, *(advice if verbose else advice[:1])], verbose)
 
 
-def _show(title: str, columns: Sequence[str], rows: Sequence[Any], shown: Sequence[dict[str, Any]]) -> None:
-    """The table, without columns that say nothing."""
-    from hdr4me.statistics.intervals import EXACT, FEW_NOTE
+def _show(
+    title: str,
+    columns: Sequence[str],
+    shown: Sequence[dict[str, Any]],
+    approximate: bool,
+) -> None:
+    """Print the table grouped by dimension, without empty columns, and its footnotes."""
+    places = {row["dimension"]: i for i, row in reversed(list(enumerate(shown)))}
+    table, marks = [], dict[str, str]()
+    for row in sorted(shown, key=lambda row: places[row["dimension"]]):
+        texts = [str(row.get("status") or "ok"), *str(row.get("note") or "").split("; ")]
+        texts = [x for x in texts if x not in ("", "ok") and (approximate or "approximate" not in x)]
+        letters = [marks.setdefault(text, _letter(len(marks))) for text in texts]
+        table.append(row | {"status": None, "note": " ".join(letters)})
+    used = [c for c in (*columns, "unit", "note") if any(row.get(c) not in (None, "") for row in table)]
+    cells = [[row.get(column) for column in used] for row in table]
+    for line, before in reversed(list(zip(cells[1:], cells, strict=False))):
+        line[0] = "" if line[0] == before[0] else line[0]
+    print_table(title, [column.replace("_", " ") for column in used], cells)
+    for text, letter in marks.items():
+        typer.echo(f"{letter}: {text}")
 
-    shown = [row | {"note": str(row.get("note", "")).replace(FEW_NOTE, EXACT)} for row in shown]
-    told = [c for c in (*columns, "unit", "note") if any(row.get(c) not in (None, "ok", "") for row in shown)]
-    heads = ["s.e." if column == "standard_error" else column for column in told]
-    print_table(title, heads, [[row.get(column) for column in told] for row in shown])
-    if small_sample := sum(FEW_NOTE in str(row.get("note", "")) for row in rows):
-        print_note(f"{small_sample:,} of {len(rows):,} rows have {FEW_NOTE}")
+
+def _letter(i: int) -> str:
+    """The mark of the i-th footnote: a, b, …, z, a1, …"""
+    return chr(ord("a") + i % 26) + (str(i // 26) if i >= 26 else "")
 
 
-def _tally(
-    source: Sequence[Path], survey: Path | None, engine: str, master: str | None, watch: Watch
-) -> Tally:
+def _tally(source: Sequence[Path], survey: Path | None, watch: Watch) -> Tally:
+    from hdr4me.engines import Local
     from hdr4me.io.arrow import binary_format
     from hdr4me.survey import Survey
 
     if survey is not None:
-        with opt.open_engine(engine, master) as worker:
-            found = opt.tally_files(worker, Survey.load(survey), source, None, False)
+        found = opt.tally_files(Local(), Survey.load(survey), source, None, False)
         say_rejected(found)
         return found
-    if engine != "local":
-        raise InvalidInput(f"--engine {engine} goes with files of reports: give --survey too")
     for path in source:
         if binary_format(path) is not None:
             raise InvalidInput(
-                f"{path} is a Parquet or Arrow file, not a tally: for reports, give their --survey"
+                f"{path} is a Parquet or Arrow file, not a tally: if it has reports, give their --survey"
             )
     with watch("reading tallies"):
         return opt.load_sum(source)
@@ -187,7 +210,7 @@ def _tally(
 def _distributions(
     tally: Tally, quantiles: str | None, histogram: Sequence[str], variance: bool, watch: Watch
 ) -> list[Answer]:
-    """Quantiles, histograms and variances, where they are asked for."""
+    """The requested quantiles, histograms and variances."""
     found = []
     asked: list[tuple[str, str | None, dict[str, Any]]] = []
     if quantiles is not None:
@@ -200,12 +223,14 @@ def _distributions(
         asked.append(("distribution" if bins else "histogram", name.strip() or None, how))
     for statistic, chosen, parameters in asked:
         with watch("fitting distributions"):
-            found.append(tally.ask(statistic, chosen, **parameters, progress=watch.told))
+            found.append(tally.ask(statistic, chosen, **parameters, progress=watch.update))
     if variance:
         with watch("estimating variances"):
             found += [tally.ask("variance"), tally.ask("sd")]
     if asked and not any(map(len, found)):
-        print_note("note: no number of this survey shows its distribution, so there are no rows for it")
+        print_note(
+            "note: this survey does not allow quantiles or histograms: create it with --purpose distribution"
+        )
     return found
 
 
@@ -217,14 +242,14 @@ def _of_two(
     grouped: list[tuple[str, str]] = []
     if by is not None:
         if not schema[by].is_category:
-            raise InvalidInput(f"--by {by}: not a category")
+            raise InvalidInput(f"--by {by} is not allowed: {by} is not a categorical dimension")
         grouped = [(x.name, by) for x in schema if x.name != by and (x.is_number or x.is_category)]
     counts = _pair_counts(tally, wanted + grouped, pairs, reports)
     if pairs is not None and counts is not None:
         left_out = [name for name, group in grouped if not counts.holds(name, group)]
         grouped = [pair for pair in grouped if pair[0] not in left_out]
         for name in left_out:
-            print_note(f"note: {name} was not counted together with {by} in {pairs}, and is left out")
+            print_note(f"note: {name} is left out, because {pairs} has no joint counts of {name} and {by}")
     asked = [("correlation", pair) for pair in wanted]
     asked += [("mean_by" if schema[pair[0]].is_number else "share_by", pair) for pair in grouped]
     return [tally.ask(statistic, pair, pairs=counts) for statistic, pair in asked]
@@ -233,7 +258,7 @@ def _of_two(
 def _pair_counts(
     tally: Tally, wanted: list[tuple[str, str]], pairs: Path | None, reports: Sequence[Path]
 ) -> PairCounts | None:
-    """Pair counts from their file, or from the reports; None if every pair is one question, or has its product."""
+    """Joint counts from a file or from the reports; None if each pair is one question or has a product."""
     from hdr4me.survey import Product
     from hdr4me.tally import PairCounts
 
@@ -246,8 +271,9 @@ def _pair_counts(
         return PairCounts.load(pairs)
     if not reports:
         raise InvalidInput(
-            "a tally does not count two dimensions together: give --pairs (hdr4me tally --pair a,b makes the "
-            "file), or the reports with --survey"
+            "correlations and group means need reports that answer both questions: create the survey with --sampled 2 "
+            "or --pair-question, then give --pair-counts FILE (hdr4me tally --count-pair a,b writes it), or give the "
+            "reports and their --survey"
         )
     counts = PairCounts(tally.survey, apart)
     for path in reports:

@@ -1,4 +1,4 @@
-"""hdr4me ledger: what a device has spent, in words."""
+"""hdr4me ledger: the privacy budget that a device has spent."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from hdr4me.cli.options import JSON
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.errors import InvalidInput
 
-ledger = typer.Typer(help="What a device has spent.", no_args_is_help=True, rich_markup_mode=None)
+ledger = typer.Typer(
+    help="The privacy budget that a device has spent.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @ledger.command()
 def show(
-    path: Annotated[Path, Argument(help="The ledger's file.")],
-    limit: Annotated[float, Option(help="The limit on the sum of ε that your program sets.")] = 16.0,
-    every: Annotated[str | None, Option(help="After this the budget renews: week, 30d, 1y.")] = None,
+    path: Annotated[Path, Argument(help="The ledger file.")],
+    limit: Annotated[float, Option(help="The limit on the sum of ε that your program uses.")] = 16.0,
+    every: Annotated[str | None, Option(help="The budget renews after this time: week, 30d, 1y.")] = None,
     json: JSON = False,
 ) -> None:
-    """Show what was spent on each series of surveys, when, and what is left.
+    """Show the budget spent on each series of surveys, and what is left.
 
-    The file is checked as a client checks it: its checksum, its counter. Nothing is changed.
+    The command verifies the checksum and the counter of the file, as a client does. It does not change the file.
 
     Example: hdr4me ledger show ledger.json --every week
     """
@@ -35,7 +37,7 @@ def show(
     from hdr4me.client.ledger import _today
 
     if not path.exists() and not path.with_name(path.name + ".counter").exists():
-        raise InvalidInput(f"{path} is not there: a ledger is made when the first report is")
+        raise InvalidInput(f"{path} does not exist: a client creates the ledger with its first report")
     with opt.named_options():
         opened = Ledger(path, limit=limit, every=every)
     book, days = opened.book(), opened.every
@@ -47,7 +49,7 @@ def show(
             "counts_now": float(book.amount(key, since)),
             "first": _date(min(spent)),
             "last": _date(max(spent)),
-            "permanent_rows": len(book.rows.get(key, ())),
+            "memoized_responses": len(book.rows.get(key, ())),
         }
         for key, spent in sorted(book.spent.items())
         if spent
@@ -59,13 +61,13 @@ def show(
         document |= {"limit": limit, "left": left, "every_days": days, "secret": bool(book.secret)}
         print_json({**document, "series": rows})
         return
-    any_days = "" if days is None else f" (any {days} days)"
+    any_days = "" if days is None else f" in the last {days} days"
     print_table(
-        f"ε spent: {total:g} in total, {float(now):g} of a limit of {limit:g} now{any_days}",
-        ["series", "ε spent", "counts now", "first day", "last day", "permanent rows"],
+        f"Spent ε: {total:g} in total, {float(now):g} of the limit of {limit:g}{any_days}",
+        ["series", "spent ε", "of the limit", "first day", "last day", "memoized responses"],
         [[row["series"][:12], *list(row.values())[1:]] for row in rows],
     )
-    print_note(f"{left:g} left; the file is whole and was written {book.counter} time(s)")
+    print_note(f"ε = {left:g} left; the checksum is valid ({book.counter} writes)")
 
 
 def _date(day: int) -> str:

@@ -1,4 +1,4 @@
-"""What commands share: options, their names in messages, text as numbers, engines, and where results are written."""
+"""Shared by commands: options, their names in messages, parsing, engines, and writing of results."""
 
 from __future__ import annotations
 
@@ -24,40 +24,46 @@ if TYPE_CHECKING:
 
 File = Path | None
 Texts = list[str] | None
-SURVEY = Annotated[Path, Argument(help="The survey's document.")]
-OUTPUT = Annotated[Path, Option("--output", "-o", help="Where to write the result.")]
+SURVEY = Annotated[Path, Argument(help="The survey file.")]
+OUTPUT = Annotated[Path, Option("--output", "-o", help="The file to write.")]
 JSON = Annotated[bool, Option("--json", help="Print the result as JSON.")]
-HTML = Annotated[File, Option(help="Write a page with tables and pictures.")]
-PNG = Annotated[File, Option(help="Write the pictures (.png, .svg, .pdf).")]
-SCHEMA = Annotated[File, Option(help="A schema (.json, .toml) that gives ranges and categories.")]
-PAIR = Annotated[Texts, Option(metavar="<a,b>", help="Two dimensions that are used together (repeat).")]
-QUANTILES = Annotated[str | None, Option(metavar="<p,…>", help="Quantiles of numbers, such as 0.5,0.9.")]
-ENGINE = Annotated[str, Option("--engine", help="Where the work is done: local, spark, or a registered one.")]
-MASTER = Annotated[str | None, Option("--master", help="For spark: the master's URL, such as local[2].")]
-DELIMITER = Annotated[str | None, Option(help="The separator of CSV fields (tab for tabs); else detected.")]
-ENCODING = Annotated[str | None, Option(help="The encoding of text files: UTF-8 unless given.")]
-UNUSABLE = Annotated[bool, Option("--allow-unusable", help="Go on where a column has no usable value.")]
+VERBOSE = Annotated[bool, Option("--verbose", "-v", help="Also print details and all notes.")]
+HTML = Annotated[File, Option(help="Write a page with tables and figures to this file.")]
+PNG = Annotated[File, Option(help="Write the figures to this file (.png, .svg, .pdf).")]
+SCHEMA = Annotated[File, Option(help="A schema (.json, .toml) with ranges and categories.")]
+QUANTILES = Annotated[str | None, Option(metavar="<p,…>", help="Quantiles, such as 0.5,0.9.")]
+ENGINE = Annotated[str, Option("--engine", help="local, spark, or the name of a registered engine.")]
+MASTER = Annotated[str | None, Option("--master", help="For spark: the URL of the master, such as local[2].")]
+DELIMITER = Annotated[str | None, Option(help="Separator of CSV fields (tab for tabs); default: detected.")]
+ENCODING = Annotated[str | None, Option(help="Encoding of text files; default: UTF-8.")]
+UNUSABLE = Annotated[bool, Option("--allow-unusable", help="Continue if a column has no usable value.")]
 
 _SAME = (
-    "audience", "categorical", "delimiter", "encoding", "engine", "epsilon", "every", "form", "groups", "level",
-    "limit", "look", "master", "mechanism", "name", "order", "prior", "probabilities", "probability",
+    "audience", "categorical", "delimiter", "encoding", "engine", "epsilon", "every", "groups",
+    "limit", "master", "mechanism", "name", "order", "prior", "probabilities", "probability",
     "purpose", "rate", "repeats", "schema", "statistic", "tolerance", "users", "values", "variance", "workers",
-    "scale", "reading", "normalize", "data", "dims",
+    "scale", "normalize", "data", "dims",
 )  # fmt: skip
 _NAMES = {name: f"--{name}" for name in _SAME} | {
-    "users": "--users", "dims": "--dims", "sampled": "--sampled", "category_count": "--categories",
+    "users": "--users", "dims": "--dims", "sampled": "--sampled", "category_count": "--category-count",
     "memoized_epsilon": "--memoized-epsilon",
-    "mechanisms": "--mechanism", "columns": "--column", "pairs": "--pair", "blocks": "--block", "p": "--quantiles",
-    "edges": "--histogram", "bins": "--histogram", "t": "--values", "rank_by": "--rank-by", "during": "--for",
-    "method": "--recalibrate", "kind": "--interval", "url": "--to", "min_reports": "--min-reports",
-    "origins": "--origin", "retain_days": "--retain",
+    "mechanisms": "--mechanism", "columns": "--column", "pairs": "--pair-question", "blocks": "--block-question",
+    "p": "--quantiles", "edges": "--histogram", "bins": "--histogram", "t": "--values", "rank_by": "--rank-by",
+    "during": "--duration", "method": "--recalibrate", "kind": "--interval", "url": "--to",
+    "min_reports": "--min-reports", "level": "--confidence", "form": "--format", "lambda_choice": "--lambda-choice",
+    "origins": "--allow-origin",
+    "retain_days": "--retain",
 }  # fmt: skip
-_DESCRIPTION = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}  # where the provenance is
+_DESCRIPTION = {
+    ".png": "Description",
+    ".svg": "Description",
+    ".pdf": "Subject",
+}  # the metadata field of the provenance
 
 
 @contextmanager
 def named_options(**others: str) -> Iterator[None]:
-    """Within, `InvalidInput` names options instead of parameters of the Python interface."""
+    """Inside the block, `InvalidInput` names options instead of Python parameters."""
     try:
         yield
     except InvalidInput as refusal:
@@ -66,7 +72,7 @@ def named_options(**others: str) -> Iterator[None]:
 
 @contextmanager
 def needs_collector() -> Iterator[None]:
-    """Within, a package that is not installed is an error that says how to install it."""
+    """Inside the block, a missing package is an error that says how to install it."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -76,7 +82,7 @@ def needs_collector() -> Iterator[None]:
 
 
 def check(option: str, value: object, valid: bool, allowed: str) -> None:
-    """Refuse a value of an option that is not valid."""
+    """Raise `InvalidInput` if the value of an option is not valid."""
     if not valid:
         raise InvalidInput(f"{option} {value} is not allowed: {allowed}")
 
@@ -105,7 +111,7 @@ def pair_of(option: str, text: str) -> tuple[str, str]:
 
 
 def names_of(text: str, known: Sequence[str]) -> list[str]:
-    """Names separated by commas; a pattern stands for all known names that match, in their order.
+    """Names separated by commas; a pattern is replaced by all known names that match it.
 
     >>> names_of("age, x*", ["x1", "age", "x2"])
     ['age', 'x1', 'x2']
@@ -117,14 +123,14 @@ def names_of(text: str, known: Sequence[str]) -> list[str]:
 
 
 def load_schema(path: Path | None) -> Schema | None:
-    """The schema of a file, if one is given."""
+    """Load a schema file, if one is given."""
     from hdr4me.survey import Schema
 
     return None if path is None else Schema.load(path)
 
 
 def check_outputs(outputs: Sequence[File], inputs: Sequence[File] = (), **pictures: File) -> None:
-    """Each output has a folder, is no directory, input or other output, and pictures have a known suffix."""
+    """Check that each output can be written, differs from inputs and other outputs, and has a known suffix."""
     taken = {path.resolve(): "an input" for path in inputs if path is not None}
     for option, path in pictures.items():
         known = path is None or path.suffix.lower() in _DESCRIPTION
@@ -144,14 +150,14 @@ def check_outputs(outputs: Sequence[File], inputs: Sequence[File] = (), **pictur
 
 
 def check_twice(paths: Sequence[Path]) -> None:
-    """Say so when a file is given twice: its reports are then counted twice."""
+    """Print a note if a file is given twice: its reports are then counted twice."""
     resolved = [path.resolve() for path in paths]
     for path in sorted({path for path in resolved if resolved.count(path) > 1}):
-        print_note(f"note: {path.name} is given more than once, and counted each time")
+        print_note(f"warning: {path.name} is given more than once, and is counted each time")
 
 
 def write_picture(path: Path, figure: Figure, made: Mapping[str, Any]) -> None:
-    """Write a picture with its provenance."""
+    """Write a figure with its provenance."""
     kind = path.suffix.lower()
     metadata = {_DESCRIPTION[kind]: in_words(made)} | ({"Date": None} if kind == ".svg" else {})
     with replacing(path) as temporary:
@@ -162,7 +168,7 @@ def write_picture(path: Path, figure: Figure, made: Mapping[str, Any]) -> None:
 def write_results(
     html: File, png: File, made: Mapping[str, Any], page: Callable[[], str], draw: Callable[[], Figure]
 ) -> None:
-    """Write the page and the picture that were asked for, each with what it was made from."""
+    """Write the requested page and figure, each with its provenance."""
     if html is not None:
         write_text(html, on_page(page(), made))
         print_note(f"wrote {html}")
@@ -172,7 +178,7 @@ def write_results(
 
 @contextmanager
 def open_engine(engine: str, master: str | None) -> Iterator[Engine]:
-    """The engine called `engine`, closed afterwards."""
+    """Open the engine with this name, and close it afterwards."""
     from hdr4me.engines import ENGINES
 
     with named_options():
@@ -185,7 +191,7 @@ def open_engine(engine: str, master: str | None) -> Iterator[Engine]:
 
 
 def total_of(files: Iterable[Path | str]) -> int | None:
-    """How many records files hold; None if one of them does not say."""
+    """The number of records in files; None if a file does not state its number."""
     from hdr4me.io import count_records
 
     sizes = [count_records(file) for file in files]
@@ -195,7 +201,7 @@ def total_of(files: Iterable[Path | str]) -> int | None:
 def tally_files(
     worker: Engine, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool
 ) -> Tally:
-    """Count files of reports with a progress bar, and say what the quarantine had no room for."""
+    """Count files of reports with a progress bar; print how many bad reports exceed the quarantine's limit."""
     from hdr4me.io.files import files_of
     from hdr4me.io.report import QUARANTINE_BYTES
 
@@ -207,13 +213,13 @@ def tally_files(
         if left := sum(found.rejected.values()) - kept:
             limit = f"its limit of {QUARANTINE_BYTES >> 20} MiB"
             print_note(
-                f"note: {quarantine} reached {limit}: it holds {kept:,}; {left:,} more are only counted"
+                f"note: {quarantine} reached {limit}: it holds {kept:,} reports; {left:,} more are only counted"
             )
     return found
 
 
 def load_sum(paths: Sequence[Path]) -> Tally:
-    """The sum of tallies in files, all of the first one's survey."""
+    """The sum of tallies in files, all of the same survey."""
     from hdr4me.tally import Tally
 
     total = Tally.load(paths[0])

@@ -1,4 +1,7 @@
-"""What commands print: tables, JSON and progress; `printable` keeps others' names from controlling a terminal."""
+"""What commands print: tables, notes, JSON and progress.
+
+`printable` escapes control characters in names from files, which could otherwise control a terminal.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,15 @@ from typing import Any
 
 from hdr4me.errors import printable
 
-_NAME = 16  # names in a first column are folded only beyond this
-PATIENCE = 2.0  # seconds after which a `Watch` says what is being done
+_NAME = 16  # a name in the first column is folded only if it is longer than this
+_WORD = 40  # a longer word may be broken to fit into a column
+_MEASURED = 1000  # rows whose words are measured
+_NOTES = 2  # without --verbose, a command prints at most this many notes
+PATIENCE = 2.0  # seconds after which a `Watch` shows the current step
 
 
 def as_json(value: Any) -> Any:
-    """`value` with arrays, tuples and fractions turned into what JSON has; nan and infinities become null."""
+    """`value` with arrays, tuples and fractions converted to JSON types; nan and infinities become null."""
     if isinstance(value, Mapping):
         return {str(key): as_json(item) for key, item in value.items()}
     if hasattr(value, "tolist"):
@@ -40,14 +46,23 @@ def print_json(value: Any) -> None:
 
 
 def print_note(text: str) -> None:
-    """A line for a person, on standard error."""
+    """Print one line on standard error."""
     print(printable(text), file=sys.stderr)
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table on standard output; the first column is text, the others are aligned right.
+def print_notes(notes: Sequence[str], verbose: bool, most: int = _NOTES) -> None:
+    """Print at most `most` lines of notes, the most important first; all of them if `verbose`."""
+    shown = list(notes if verbose else notes[:most])
+    if len(shown) < len(notes):
+        shown[-1] += f" ({len(notes) - len(shown)} more: --verbose)"
+    for note in shown:
+        print_note(note)
 
-    Where it is too wide, texts are folded and headings broken between words; numbers stay whole.
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table on standard output; the first column is aligned left, the others right.
+
+    If the table is too wide, texts and headings are wrapped between words. Words and numbers are not broken.
     """
     from rich.console import Console
     from rich.measure import Measurement
@@ -60,7 +75,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
         least = Measurement.get(endless, endless.options, table).minimum - foldable
         if least <= width:
             break
-    # Lines that are too long for the terminal are better than numbers cut off.
+    # Lines that are longer than the terminal are better than truncated numbers.
     console = Console(width=max(width, least), highlight=False)
     console.print(printable(title), style="italic", markup=False)
     console.print(table)
@@ -76,7 +91,11 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], gap: int, *
         texts = any(isinstance(row[index], str) for row in rows)
         whole = " " not in column and (keep_names if index == 0 else not texts)
         side: Any = "left" if index == 0 else "right"
-        table.add_column(Text(printable(column)), justify=side, overflow="fold", no_wrap=whole)
+        words = (word for row in rows[:_MEASURED] for word in _cell(row[index]).split())
+        least = None if index == 0 else min(_WORD, max(map(len, words), default=0))
+        table.add_column(
+            Text(printable(column)), justify=side, overflow="fold", no_wrap=whole, min_width=least
+        )
     for row in rows:
         table.add_row(*(Text(_cell(item)) for item in row))
     return table
@@ -84,7 +103,9 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], gap: int, *
 
 def _cell(item: object) -> str:
     if isinstance(item, float):
-        return f"{item:.5g}"
+        return f"{item:,.0f}" if 1e5 <= abs(item) < 1e9 else f"{item:,.5g}"
+    if isinstance(item, int) and not isinstance(item, bool):
+        return f"{item:,}"
     return "" if item is None else printable(str(item))
 
 
@@ -100,8 +121,8 @@ def _bar(label: str, total: int | None, *columns: Any) -> tuple[Any, Any]:
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar with the time left, if standard error is a terminal; the yielded function advances it."""
-    if not sys.stderr.isatty():  # nobody is watching: a log needs no bars
+    """Show a progress bar if standard error is a terminal; the yielded function advances it."""
+    if not sys.stderr.isatty():
         yield lambda count: None
         return
     from rich.progress import MofNCompleteColumn
@@ -112,19 +133,19 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 class Watch:
-    """Says on standard error what is being done, once that has taken `PATIENCE` seconds; on a terminal only."""
+    """Shows the current step on standard error once it has taken `PATIENCE` seconds; on a terminal only."""
 
     def __init__(self) -> None:
         self._update: Callable[[int, int], None] | None = None
 
-    def told(self, now: int, of: int) -> None:
-        """So much of so much is done: where a computation calls this, its bar has an end and the time left."""
+    def update(self, now: int, of: int) -> None:
+        """Report that `now` of `of` units of work are done, so that the bar shows the time left."""
         if self._update is not None:
             self._update(now, of)
 
     @contextmanager
     def __call__(self, label: str) -> Iterator[None]:
-        """Watch what is done inside; one thing at a time."""
+        """Show `label` while the block runs; blocks do not nest."""
         if not sys.stderr.isatty():
             yield
             return
@@ -140,11 +161,11 @@ class Watch:
         finally:
             self._update = None
             timer.cancel()
-            timer.join()  # the bar may be starting just now
+            timer.join()  # the bar may be starting at this moment
             if bar.live.is_started:
                 bar.stop()
 
 
 def working(label: str) -> AbstractContextManager[None]:
-    """The same for work whose steps cannot be counted."""
+    """A `Watch` for work whose steps cannot be counted."""
     return Watch()(label)

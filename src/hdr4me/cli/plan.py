@@ -1,7 +1,8 @@
-"""hdr4me plan: from what is wanted to the survey that provides it."""
+"""hdr4me plan: predict the error of a collection, and find the survey that reaches a tolerance."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +11,11 @@ from typer import Option
 
 from hdr4me.cli import options as opt
 from hdr4me.cli.audit import manipulation_table
-from hdr4me.cli.options import HTML, JSON, PNG, QUANTILES, SCHEMA, File, Texts
-from hdr4me.cli.output import print_json, print_note, print_table, working
+from hdr4me.cli.options import HTML, JSON, PNG, QUANTILES, SCHEMA, VERBOSE, File, Texts
+from hdr4me.cli.output import print_json, print_note, print_notes, print_table, working
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.pages.counted import counted
-from hdr4me.pages.html import stamp
+from hdr4me.pages.html import provenance
 
 if TYPE_CHECKING:
     from hdr4me.planner import Option as Way
@@ -24,56 +25,71 @@ _SHOWN = (
     "sampled", "mse", "probability_within", "joint_probability_within", "tolerance_each", "tolerance_joint",
     "worst_tolerance_joint",
 )  # fmt: skip
+_DETAILS = ("mse", "probability_within")  # shown with --verbose
+_BEST = 5  # options shown without --verbose
 _SECOND = ("dimensions", "values", "reports", "standard_error", "standard_error_of_two", "gain")
 
 
 def plan(
-    users: Annotated[int | None, Option(help="Number of users; left out: the fewest that suffice.")] = None,
-    dims: Annotated[int | None, Option(help="Number of dimensions; left out: the most that can be.")] = None,
-    epsilon: Annotated[float | None, Option(help="Total budget; left out: the least that suffices.")] = None,
-    tolerance: Annotated[Texts, Option(metavar="<x or name=x>", help="Largest error (repeat).")] = None,
-    probability: Annotated[float | None, Option(help="… with this probability (0.95 unless given).")] = None,
+    users: Annotated[int | None, Option(help="Number of users; if omitted, the fewest that suffice.")] = None,
+    dims: Annotated[int | None, Option(help="Number of dimensions; if omitted, the most possible.")] = None,
+    epsilon: Annotated[float | None, Option(help="Budget ε of one report; if omitted, the least.")] = None,
+    tolerance: Annotated[
+        Texts, Option(metavar="<x or name=x>", help="Largest accepted error (repeat).")
+    ] = None,
+    probability: Annotated[float | None, Option(help="Probability of staying within it (0.95).")] = None,
     schema: SCHEMA = None,
-    categories: Annotated[int | None, Option(help="With --dims: each has this many categories.")] = None,
-    mechanism: Annotated[Texts, Option(metavar="<str>", help="Only these for numbers (repeat).")] = None,
-    categorical: Annotated[Texts, Option(metavar="<str>", help="Only these for categories (repeat).")] = None,
-    prior: Annotated[str, Option(help="uniform, worst, a tally, or a file of values.")] = "uniform",
-    each: Annotated[bool, Option("--each", help="The tolerance is for each dimension alone.")] = False,
-    rank_by: Annotated[str, Option(help="error, or probability (of staying within tolerance).")] = "error",
+    category_count: Annotated[int | None, Option(help="With --dims: categories of each dimension.")] = None,
+    mechanism: Annotated[Texts, Option(metavar="<str>", help="Use only these for numbers (repeat).")] = None,
+    categorical: Annotated[
+        Texts, Option(metavar="<str>", help="Use only these for categories (repeat).")
+    ] = None,
+    prior: Annotated[
+        str, Option(help="Expected values: uniform, worst, a tally, or a file of values.")
+    ] = "uniform",
+    per_dimension: Annotated[
+        bool, Option("--per-dimension", help="The tolerance holds for each dimension alone, not jointly.")
+    ] = False,
+    rank_by: Annotated[
+        str, Option(help="error, or probability (of staying within the tolerance).")
+    ] = "error",
     statistic: Annotated[str, Option(help="Rank by: mean, distribution, quantile, variance, sd …")] = "mean",
     quantiles: QUANTILES = None,
-    rounds: Annotated[int, Option(help="2: the gain of a second round, see hdr4me refine.")] = 1,
-    output: Annotated[File, Option("--output", "-o", help="Write the best survey (--schema).")] = None,
+    rounds: Annotated[int, Option(help="2: also predict the gain of a second round (hdr4me refine).")] = 1,
+    output: Annotated[File, Option("--output", "-o", help="Write the best survey (needs --schema).")] = None,
     html: HTML = None,
     png: PNG = None,
-    shuffled: Annotated[bool, Option("--shuffled", help="The guarantee in the shuffle model.")] = False,
-    delta: Annotated[float | None, Option(help="… the δ of that guarantee (1e-6 unless given).")] = None,
-    every: Annotated[str | None, Option(help="The same users answer every day, week, 30d …")] = None,
-    during: Annotated[str | None, Option("--for", help="… for so long: 30d, 6m, 1y.")] = None,
-    fakes: Annotated[float | None, Option(help="Share of poisoned reports to bound, such as 0.01.")] = None,
+    shuffled: Annotated[
+        float | None, Option(metavar="<delta>", help="The (ε, δ) guarantee in the shuffle model at this δ.")
+    ] = None,
+    every: Annotated[str | None, Option(help="The same users report every day, week, 30d …")] = None,
+    duration: Annotated[str | None, Option(help="With --every: for this long, such as 30d, 6m, 1y.")] = None,
+    poisoned: Annotated[
+        float | None, Option(help="Bound the effect of this share of poisoned reports, such as 0.01.")
+    ] = None,
     json: JSON = False,
+    verbose: VERBOSE = False,
 ) -> None:
-    """Rank the ways to collect by their predicted error, and solve for what is left out.
+    """Predict the error of a collection and rank mechanisms, or solve for the missing quantity.
 
-    Give users, dimensions and epsilon to predict the error. Leave one of them out and give a tolerance to solve for it.
-    A tolerance is on the scale [-1, 1] (vectors: norm 1), or in a dimension's own units, such as 'delay=5' or 'delay=5
-    min'. A file of values for --prior needs --schema. Exit code 1 if a tolerance cannot be reached: the nearest plan is
-    shown, and no survey is written.
+    Give users, dimensions and ε to predict the error. Omit one of them and give a tolerance to solve for it. A
+    tolerance is on the scale [-1, 1] (vectors: norm 1), or in the units of a dimension: 'delay=5' or 'delay=5 min'.
+    Exit code 1 if the tolerance cannot be reached: then the nearest plan is shown and no survey is written.
 
     Example: hdr4me plan --dims 50 --epsilon 1 --tolerance 0.05
     """
     from hdr4me.planner import plan as make
 
     opt.check_outputs([output, html], [schema], png=png)
-    if delta is not None and not shuffled:
-        raise InvalidInput("--delta goes with --shuffled: give both")
-    opt.check("--delta", delta, delta is None or 1e-100 <= delta < 1, "a number from 1e-100 and below 1")
-    opt.check("--fakes", fakes, fakes is None or 0 < fakes < 1, "a share between 0 and 1")
+    opt.check(
+        "--shuffled", shuffled, shuffled is None or 1e-100 <= shuffled < 1, "a δ of at least 1e-100, below 1"
+    )
+    opt.check("--poisoned", poisoned, poisoned is None or 0 < poisoned < 1, "a number between 0 and 1")
     opt.check("--rounds", rounds, rounds in (1, 2), "1 or 2")
-    n_rounds = _periods(every, during)
+    n_rounds = _periods(every, duration)
     loaded = opt.load_schema(schema)
     if output is not None and loaded is None:
-        raise InvalidInput("--output needs --schema: a survey names its dimensions")
+        raise InvalidInput("--output needs --schema, which names the dimensions of the survey")
     refusal: NotReachable | None = None
     try:
         with opt.named_options(), working("planning"):
@@ -84,11 +100,11 @@ def plan(
                 epsilon=epsilon,
                 tolerance=_tolerances(tolerance),
                 probability=probability,
-                category_count=categories,
+                category_count=category_count,
                 mechanisms=mechanism,
                 categorical=categorical,
                 **_expected(prior, loaded),
-                jointly=not each,
+                jointly=not per_dimension,
                 rank_by=rank_by,
                 statistic=statistic,
                 p=None if quantiles is None else opt.numbers("--quantiles", quantiles),
@@ -98,8 +114,6 @@ def plan(
     except NotReachable as insisted:
         refusal, found = insisted, insisted.nearest
     best = found.best
-    for note in found.notes:
-        print_note(f"note: {note}")
     if refusal is not None and not json:
         print_note(str(refusal))
     survey = None
@@ -110,43 +124,52 @@ def plan(
         survey.save(output)
         print_note(f"wrote {output}")
     elif output is not None:
-        print_note(f"{output} not written: the tolerance asked for is not reached")
-    made = stamp(None if survey is None else survey.fingerprint, best.epsilon, best.probability)
+        print_note(f"{output} is not written, because the tolerance is not reached")
+    made = provenance(None if survey is None else survey.fingerprint, best.epsilon, best.probability)
+    lines, more = _guarantees(best, shuffled, n_rounds)
+    if poisoned is not None:
+        from hdr4me.accounting.poisoning import manipulation_bounds
+
+        more["poisoning"] = [item.to_dict(poisoned) for item in manipulation_bounds(_survey(best))]
+    if rounds == 2:
+        more["rounds"] = _second_round(found)
     if html is not None or png is not None:
         from hdr4me.cli.plan_figures import draw, plan_page
 
         with working("drawing"):
-            opt.write_results(html, png, made, lambda: plan_page(found), lambda: draw(found))
-    lines, more = _guarantees(best, shuffled, 1e-6 if delta is None else delta, n_rounds)
-    if fakes is not None:
-        from hdr4me.accounting.poisoning import manipulation_bounds
-
-        more["poisoning"] = [item.to_dict(fakes) for item in manipulation_bounds(_survey(best))]
-    if rounds == 2:
-        more["rounds"] = _second_round(found)
+            opt.write_results(
+                html,
+                png,
+                made,
+                lambda: plan_page(found, lines, _tables(found, more, True)),
+                lambda: draw(found),
+            )
     if json:
         document = {**made, "reachable": refusal is None, **found.to_dict(), **more}
         if refusal is not None:
             document |= {"message": str(refusal), "nearest": refusal.nearest.to_dict()}
         print_json(document)
     else:
-        _show(found)
-        if rounds == 2:
-            _show_second(more["rounds"])
+        typer.echo(found.summary)
+        for table in _tables(found, more, verbose):
+            print_table(*table)
         for line in lines:
             typer.echo(line)
-        if more.get("fakes"):
-            manipulation_table(more["poisoning"])
+        print_notes([f"note: {note}" for note in found.notes], verbose, most=1)
+        if rounds == 2 and all(row["values"] == "uniform" for row in more["rounds"]):
+            print_note("A second round gains nothing if values fill their range: give --prior values.csv.")
     if refusal is not None:
         raise typer.Exit(1)
 
 
 def _periods(every: str | None, during: str | None) -> int | None:
-    """How often the same users answer."""
+    """The number of reports of each user."""
     if every is None and during is None:
         return None
     if every is None or during is None:
-        raise InvalidInput("--every and --for go together: give both, such as --every week --for 1y")
+        raise InvalidInput(
+            "--every and --duration need each other: give both, such as --every week --duration 1y"
+        )
     from hdr4me.client.ledger import rounds
 
     with opt.named_options():
@@ -154,7 +177,7 @@ def _periods(every: str | None, during: str | None) -> int | None:
 
 
 def _tolerances(given: list[str] | None) -> Any:
-    """One number, or a mapping from dimension to a tolerance: "age=5", or "age=5 years" if the schema says years."""
+    """One number, or a mapping from dimension to tolerance: "age=5", or "age=5 years" if that is the unit."""
     found: dict[str, str] = {}
     for item in given or ():
         name, equals, text = (part.strip() for part in item.partition("="))
@@ -166,14 +189,14 @@ def _tolerances(given: list[str] | None) -> Any:
             return value
         if not (name and equals) or name in found:
             raise InvalidInput(
-                f"--tolerance {item!r} is not allowed: one number, or name=number once for each"
+                f"--tolerance {item!r} is not allowed: one number, or name=number once per dimension"
             )
         found[name] = text
     return found or None
 
 
 def _expected(source: str, schema: Any) -> dict[str, Any]:
-    """The arguments `prior` or `values`: a word, a tally, or the columns of a file that the schema names."""
+    """The argument `prior` or `values`: a word, a tally, or the columns of a file that the schema names."""
     if source in ("uniform", "worst"):
         return {"prior": source}
     path = Path(source)
@@ -195,12 +218,12 @@ def _expected(source: str, schema: Any) -> dict[str, Any]:
 
     table = parquet.read_table(path) if source.endswith(".parquet") else csv.read_csv(path)
     known = [(d, table.column(d.name)) for d in schema if d.name in table.column_names]
-    # Where size_of says so, a gap is an answer.
+    # A missing value of an optional dimension is an answer.
     return {"values": {d.name: (c if size_of(d)[-1] else c.drop_null()).to_pylist() for d, c in known}}
 
 
 def _survey(option: Way) -> Any:
-    """The option's survey; where only numbers of dimensions were planned, dimensions that stand for them."""
+    """The survey of an option; without a schema, its dimensions have placeholder names."""
     if option.schema is not None:
         return option.survey()
     from hdr4me.survey import Categorical, Numeric, Schema
@@ -212,24 +235,19 @@ def _survey(option: Way) -> Any:
     return option.survey(Schema(dimensions))
 
 
-def _guarantees(
-    option: Way, shuffled: bool, delta: float, n_rounds: int | None
-) -> tuple[list[str], dict[str, Any]]:
-    """Privacy in the shuffle model and over repeated rounds: sentences, and the same for JSON."""
+def _guarantees(option: Way, delta: float | None, n_rounds: int | None) -> tuple[list[str], dict[str, Any]]:
+    """The privacy guarantee in the shuffle model and over repeated rounds: sentences, and the same for JSON."""
     lines: list[str] = []
     document: dict[str, Any] = {}
-    if shuffled:
+    if delta is not None:
         from hdr4me.accounting.shuffling import amplification, local_epsilon_of_any
 
         found = amplification(_survey(option), int(option.users), delta)
         local = local_epsilon_of_any(found.n_reports, found.delta, option.epsilon)
-        known = found.closed_form is not None
-        closed = f" (closed form, from ε alone: {found.closed_form:.3g})" if known else ""
-        private = f"({found.epsilon:.3g}, {found.delta:g})-private"
         lines += [
-            f"Shuffled: {found.n_reports:,} reports together are {private}{closed}.",
-            f"Conversely, a local ε up to {local:.3g} gives a central ε of {option.epsilon:g}. Both need a trusted "
-            "shuffler that removes order, source and time of every report.",
+            f"Shuffle model: {found.n_reports:,} shuffled reports are ({found.epsilon:.3g}, {found.delta:g})-"
+            "differentially private, if a trusted shuffler removes the order, source and time of every report.",
+            f"A central ε of {option.epsilon:g} allows a local ε of up to {local:.3g}.",
         ]
         document["shuffled"] = {**found.to_dict(), "local_epsilon_for_this_central_epsilon": local}
     if n_rounds is not None:
@@ -254,66 +272,74 @@ def _second_round(found: Plan) -> list[dict[str, Any]]:
             row |= {"gain": gain.gain, "low": gain.low, "high": gain.high}
             rows.append({**row, "standard_error": gain.one, "standard_error_of_two": gain.two})
     if not rows:
-        raise InvalidInput("--rounds 2 concerns numbers, whose ranges a second round narrows: there are none")
+        raise InvalidInput("--rounds 2 needs numeric dimensions, whose ranges a second round narrows")
     return rows
 
 
-def _show_second(rows: list[dict[str, Any]]) -> None:
-    print_table(
-        "A pilot of a fifth of the users, then a second round on narrower ranges (hdr4me refine)",
-        [
-            "dimensions",
-            "values",
-            "reports each",
-            "s.e. one round",
-            "s.e. two rounds",
-            "MSE less by",
-            "width kept",
-        ],
-        [[*(row[key] for key in _SECOND), (row["high"] - row["low"]) / 2] for row in rows],
+Table = tuple[str, list[str], list[list[Any]]]
+
+
+def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
+    """The tables of a plan, as (title, columns, rows), for the terminal and the page; own units first."""
+    best, tables = found.best, list[Table]()
+    percent = f"{100 * best.probability:g} %"
+    if found.own_units:
+        tables.append(
+            (
+                f"Errors in own units that are not exceeded with {percent} probability: of one dimension, of all "
+                "jointly, and of all jointly for any values",
+                ["dimension", "unit", "one ±", "all ±", "any values ±"],
+                [[name, found.unit(name), *errors.values()] for name, errors in found.own_units.items()],
+            )
+        )
+    if found.statistic == "mean" and best.errors:
+        title = "Standard errors of selections, vectors and optional numbers"
+        tables.append((title, ["of", "standard error"], list(map(list, best.errors.items()))))
+    options = found.options if verbose else found.mechanisms[:_BEST]
+    setting = f"{counted(best.users, 'user')}, {counted(best.dims, 'dimension')}, ε = {best.epsilon:g}"
+    tables.append(
+        (f"Best mechanisms for {setting}; errors on the scale [-1, 1]", *_options(found, options, verbose))
     )
-    if all(row["values"] == "uniform" for row in rows):
-        print_note("values that fill their range gain nothing: give expected values with --prior values.csv")
+    if verbose and found.statistic == "mean":
+        tables.append(
+            ("Mechanism with the highest probability of staying within a tolerance", *_winners(found))
+        )
+    if "rounds" in more:
+        tables.append(
+            (
+                "A pilot with a fifth of the users, then a second round on narrower ranges (hdr4me refine)",
+                ["dimensions", "values", "reports per dimension", "standard error, one round",
+                 "standard error, two rounds", "MSE reduced by factor", "range kept"],
+                [[*(row[key] for key in _SECOND), (row["high"] - row["low"]) / 2] for row in more["rounds"]],
+            )
+        )  # fmt: skip
+    if "poisoning" in more:
+        tables.append(manipulation_table(more["poisoning"]))
+    return tables
 
 
-def option_table(found: Plan, options: tuple[Way, ...]) -> tuple[list[str], list[list[Any]]]:
-    """Columns and rows of the options of a plan."""
-    each = f"within ±{found.best.tolerance:.3g}: each"
-    columns = ["mechanism", "m", "MSE", each, "all", "95 % each ±", "all ±", "worst case ±"]
+def _options(found: Plan, options: Sequence[Way], verbose: bool) -> tuple[list[str], list[list[Any]]]:
+    """Columns and rows of the options of a plan; without `verbose`, the columns that matter most."""
+    within, percent = f"within ±{found.best.tolerance:.3g}", f"{100 * found.best.probability:g} %"
+    heads = ["questions per person", "MSE", f"P(one {within})", f"P(all {within})"]
+    heads += [f"{percent} error of one", f"{percent} error of all", "… for any values"]
+    used = [(head, name) for head, name in zip(heads, _SHOWN, strict=True) if verbose or name not in _DETAILS]
     rows = [
         [
             f"{o.mechanism} + {o.categorical}" if o.workload.numeric and o.categorical else o.mechanism,
-            *(getattr(o, name) for name in _SHOWN),
+            *(getattr(o, name) for _, name in used),
             *([] if found.statistic == "mean" else [found.error_of(o)]),
         ]
         for o in options
     ]
+    columns = ["mechanism", *(head for head, _ in used)]
     return [*columns, *([] if found.statistic == "mean" else [f"error of the {found.statistic}"])], rows
 
 
-def _show(found: Plan) -> None:
-    best = found.best
-    typer.echo(found.summary)
-    setting = f"{counted(best.users, 'user')}, {counted(best.dims, 'dimension')}, ε = {best.epsilon:g}"
-    print_table(f"Options for {setting}", *option_table(found, found.mechanisms))
-    if found.own_units:
-        each = "95 % each ±" if best.probability == 0.95 else "each ±"
-        print_table(
-            "In their own units, by the first option",
-            ["dimension", each, "all ±", "worst case ±", "unit"],
-            [[name, *kept.values(), found.unit(name)] for name, kept in found.own_units.items()],
-        )
-    if found.statistic == "mean":
-        if best.errors:
-            title = "Standard errors of selections, vectors and optional numbers, by the first option"
-            print_table(title, ["of", "standard error"], list(best.errors.items()))
-        print_table("Different tolerances, different winners", *winner_table(found))
-
-
-def winner_table(found: Plan) -> tuple[list[str], list[list[Any]]]:
-    """Which mechanism is the most likely to stay within each tolerance; raw is without calibration, and biased."""
+def _winners(found: Plan) -> tuple[list[str], list[list[Any]]]:
+    """The mechanism that is the most likely to stay within each tolerance; raw means biased, without calibration."""
     rows = [
         [f"±{w.tolerance:.3g}", w.mechanism + " (raw)" * w.raw, w.sampled, w.probability_within]
         for w in found.winners
     ]
-    return ["tolerance", "most likely within", "m", "probability"], rows
+    return ["tolerance", "mechanism", "questions per person", "probability"], rows

@@ -1,13 +1,13 @@
-"""The pictures of a plan: the deviation's density for the candidates, and the error against m and against ε."""
+"""Figures of a plan: the density of the error, and the error against questions per person and against ε."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hdr4me.cli.plan import option_table, winner_table
 from hdr4me.pages import html
 from hdr4me.planner.candidates import sampled_grid
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hdr4me.planner import Plan
 
 
-# Color and dash differ, so that lines that lie on one another can be told apart.
+# Color and dash differ, so that overlapping lines can be distinguished.
 _LOOKS: tuple[tuple[str, Any], ...] = (
     ("#0b6e99", "-"), ("#d1495b", "--"), ("#d38a00", ":"), ("#3a7d44", "-."), ("#6c4f9c", (0, (5, 1))),
     ("#8d6a4f", (0, (1, 1))),
@@ -39,19 +39,23 @@ def draw(plan: Plan) -> Figure:
     settings = [replace(setting, epsilon=float(budget)) for budget in budgets]
     for option, (color, dash) in reversed(list(zip(plan.mechanisms, _LOOKS, strict=False))):
         candidate = (option.mechanism, option.categorical)
-        look: Any = {"color": color, "ls": dash, "label": f"{option.mechanism}, m = {option.sampled:,}"}
+        look: Any = {
+            "color": color,
+            "ls": dash,
+            "label": f"{option.mechanism}, {option.sampled:,} per person",
+        }
         density.plot(x, option.deviation(worst=worst).marginal_pdf(x), **look)
         over_m.loglog(grid, np.sqrt(setting.classes(candidate, grid).mse), **look)
         over_m.plot(option.sampled, np.sqrt(option.mse), "o", color=color, ms=5)
         over_epsilon.loglog(budgets, [np.sqrt(s.classes(candidate).mse.min()) for s in settings], **look)
-    ξ, zeros = best.tolerance_each, float(np.sqrt(best.all_zeros_mse))
-    if np.isfinite(ξ):
-        density.axvspan(-ξ, ξ, color=_LOOKS[0][0], alpha=0.08)
+    half_width, zeros = best.tolerance_each, float(np.sqrt(best.all_zeros_mse))
+    if np.isfinite(half_width):
+        density.axvspan(-half_width, half_width, color=_LOOKS[0][0], alpha=0.08)
     over_epsilon.axvline(best.epsilon, color="#888", lw=1)
     titles = (
-        (f"One estimate: {best.probability:.0%} within ±{ξ:.2g}", "estimate − truth", "density"),
-        ("Error against values sent", "dimensions each user reports, m", "root of the MSE"),
-        ("Error against budget, each at its best m", "ε", "root of the MSE"),
+        (f"One estimate: {best.probability:.0%} within ±{half_width:.2g}", "estimate − truth", "density"),
+        ("Error against questions per person", "questions per person", "root mean square error"),
+        ("Error against budget, each at its optimum", "ε", "root mean square error"),
     )
     for axes, (title, xlabel, ylabel) in zip(panels, titles, strict=True):
         axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
@@ -71,29 +75,27 @@ def draw(plan: Plan) -> Figure:
     return figure
 
 
-def _probability(p: float) -> str:
-    return f"{p:.4g}" if p >= 0.001 else "< 0.001"
+def _shown(item: Any) -> Any:
+    """A probability near zero without an exponent."""
+    return "< 0.001" if isinstance(item, float) and 0 <= item < 0.001 else item
 
 
-def plan_page(plan: Plan) -> str:
-    """A page that needs no network: the summary, the pictures, the ranking, the winners."""
+def plan_page(
+    plan: Plan, lines: Sequence[str], tables: Sequence[tuple[str, list[str], list[list[Any]]]]
+) -> str:
+    """A self-contained page: the summary, the figures, the guarantees and all tables."""
     best = plan.best.recalibration
-    (columns, options), (heads, winners) = option_table(plan, plan.options), winner_table(plan)
-    for row in options:
-        row[3:5] = map(_probability, row[3:5])
-    for row in winners:
-        row[3] = _probability(row[3])
+    caption = (
+        "Left: the error of one estimate. Middle and right: its dependence on questions per person and on ε."
+    )
     return html.page(
         "A plan for a private collection",
         plan.summary,
-        html.figure(draw(plan), "Left: the error of one estimate. Middle and right: the effect of m and ε."),
-        html.section("Options, best first", html.table(columns, options)),
-        html.section(
-            "Different tolerances, different winners",
-            html.table(heads, winners),
-            html.paragraph(
-                "Raw Square wave moves every answer towards the middle, whatever the truth: no survey deploys it."
-            ),
+        html.figure(draw(plan), caption),
+        *map(html.paragraph, lines),
+        *(
+            html.section(title, html.table(columns, [[*map(_shown, row)] for row in rows]))
+            for title, columns, rows in tables
         ),
         html.section(
             "Re-calibration",

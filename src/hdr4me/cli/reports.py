@@ -1,4 +1,4 @@
-"""hdr4me perturb, tally and merge: records become reports, reports a tally, and tallies add up."""
+"""hdr4me perturb, tally and merge: randomize records, count reports, add tallies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import DELIMITER, ENCODING, ENGINE, JSON, MASTER, OUTPUT, PAIR, SURVEY, UNUSABLE, File
+from hdr4me.cli.options import (
+    DELIMITER,
+    ENCODING,
+    ENGINE,
+    JSON,
+    MASTER,
+    OUTPUT,
+    SURVEY,
+    UNUSABLE,
+    File,
+    Texts,
+)
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
 
@@ -22,28 +33,36 @@ if TYPE_CHECKING:
 
 def perturb(
     survey: SURVEY,
-    records: Annotated[list[str], Argument(help="Files, folders or patterns of records, or - for stdin.")],
-    output: Annotated[File, Option("--output", "-o", help="Reports: .parquet, .arrow or .jsonl.")] = None,
+    records: Annotated[
+        list[str], Argument(help="Files, folders or patterns of records; - for standard input.")
+    ],
+    output: Annotated[
+        File, Option("--output", "-o", help="Write the reports to this .parquet, .arrow or .jsonl file.")
+    ] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
-    check: Annotated[bool, Option("--check", help="Show the account of the records; write nothing.")] = False,
+    check_only: Annotated[
+        bool, Option("--check-only", help="Print the data-quality report; write nothing.")
+    ] = False,
     allow_unusable: UNUSABLE = False,
     engine: ENGINE = "local",
     master: MASTER = None,
     json: JSON = False,
 ) -> None:
-    """Randomize every record with the system's cryptographic randomness: m of d dimensions, exact tables.
+    """Randomize records into reports, with the operating system's cryptographic randomness.
 
-    Records have a column for each dimension: Parquet, Arrow, CSV or JSON lines (.gz, .zst too). Each run draws anew and
-    spends the survey's whole budget for every user again: publish the reports of one run only.
-    The account of missing, unknown and out-of-range values is counted from the true records, and is not private.
+    Records have one column per dimension: Parquet, Arrow, CSV or JSON lines (also .gz, .zst). Each run draws new noise
+    and spends the survey's whole budget again for every user, so publish the reports of one run only. The data-quality
+    report counts missing, unknown and out-of-range values of the true records; it is not private.
 
     Example: hdr4me perturb survey.json records.parquet --output reports.parquet
     """
     from hdr4me.survey import Survey
 
-    if check == (output is not None):
-        raise InvalidInput("give --output for the reports, or --check to read the records and write nothing")
+    if check_only == (output is not None):
+        raise InvalidInput(
+            "give either --output FILE for the reports, or --check-only to check the records and write nothing"
+        )
     files = record_files(records, encoding, delimiter)
     opt.check_outputs([output], [survey, *(Path(path) for path in records if path != "-")])
     document = Survey.load(survey)
@@ -59,7 +78,7 @@ def perturb(
                 print_json(about)
             else:
                 show_quality(quality)
-            _judge(quality, allow_unusable, notes=not json)
+            _check_quality(quality, allow_unusable, notes=not json)
             return
         again = output.exists()
         n, quality = perturb_files(worker, files, document, output, allow_unusable)
@@ -67,13 +86,15 @@ def perturb(
         about = {"survey": document.fingerprint, "reports": n, "bytes_per_report": document.report_size}
         print_json({**about, "data_quality": quality.rows()})
     else:
-        print_note(f"wrote {n:,} reports ({document.report_size} bytes each in binary) to {output}")
+        print_note(f"wrote {n:,} reports of {document.report_size} bytes each to {output}")
     if again:
-        print_note("note: the previous file is replaced; if it was published, do not publish this one")
+        print_note(
+            "warning: this replaces earlier reports of the same file; if those were published, do not publish these"
+        )
 
 
 def record_files(records: Sequence[str], encoding: str | None, delimiter: str | None) -> RecordFiles:
-    """Files of records, with a note on those that are given twice."""
+    """The files of records; prints a warning for files that are given twice."""
     from hdr4me.io import RecordFiles
 
     with opt.named_options():
@@ -85,20 +106,20 @@ def record_files(records: Sequence[str], encoding: str | None, delimiter: str | 
 def perturb_files(
     worker: Engine, files: RecordFiles, survey: Survey, output: Path, allow_unusable: bool
 ) -> tuple[int, DataQuality]:
-    """Write the reports of the records, after their account was judged; how many, and the account."""
+    """Check the records and write their reports; returns the number of reports and the data quality."""
     found: list[DataQuality] = []
 
     def on_quality(quality: DataQuality) -> None:
         found.append(quality)
-        _judge(quality, allow_unusable)
+        _check_quality(quality, allow_unusable)
 
     with progress("perturbing", opt.total_of(files.files())) as advance:
         n = worker.perturb(files, survey, output, progress=advance, on_quality=on_quality)
     return n, found[0]
 
 
-def _judge(quality: DataQuality, allow_unusable: bool, *, notes: bool = True) -> None:
-    """Warn of what the account says; refuse columns without a usable value unless they are allowed."""
+def _check_quality(quality: DataQuality, allow_unusable: bool, *, notes: bool = True) -> None:
+    """Print warnings on data quality; raise if a column has no usable value, unless that is allowed."""
     from hdr4me.io.columns import refusal
 
     unusable = quality.unusable()
@@ -109,9 +130,9 @@ def _judge(quality: DataQuality, allow_unusable: bool, *, notes: bool = True) ->
 
 
 def show_quality(quality: DataQuality) -> None:
-    """The table of what was read, missing, unknown and out of range."""
+    """Print the counts of usable, missing, unknown and out-of-range values."""
     rows = quality.rows()
-    title = f"{quality.n_records:,} records; the account is counted from true values: it is not private"
+    title = f"Data quality of {quality.n_records:,} records (counted from true values: not private)"
     print_table(title, list(rows[0]), [list(row.values()) for row in rows])
 
 
@@ -119,16 +140,20 @@ def tally(
     survey: SURVEY,
     reports: Annotated[list[Path], Argument(help="Files of reports: Parquet, Arrow or JSON lines.")],
     output: OUTPUT,
-    quarantine: Annotated[File, Option(help="Where bad reports go, with reasons (JSON lines).")] = None,
-    strict: Annotated[bool, Option("--strict", help="Stop at the first bad report.")] = False,
-    pair: PAIR = None,
+    quarantine: Annotated[
+        File, Option(help="Write rejected reports and the reasons to this file (JSON lines).")
+    ] = None,
+    strict: Annotated[bool, Option("--strict", help="Stop at the first invalid report.")] = False,
+    count_pair: Annotated[
+        Texts, Option(metavar="<a,b>", help="Also count two dimensions jointly (repeat).")
+    ] = None,
     engine: ENGINE = "local",
     master: MASTER = None,
     json: JSON = False,
 ) -> None:
-    """Count reports into integers; bad ones are left out, counted by reason and, with --quarantine, kept.
+    """Count reports. Invalid reports are rejected, counted by reason and, with --quarantine, kept.
 
-    Each --pair is also counted together, into the file OUTPUT.pairs.
+    The joint counts of --count-pair are written to OUTPUT.pairs, for hdr4me estimate --pair-counts.
 
     Example: hdr4me tally survey.json reports-*.parquet --output day.tally
     """
@@ -136,16 +161,16 @@ def tally(
     from hdr4me.survey import Survey
     from hdr4me.tally import PairCounts
 
-    beside = output.with_name(output.name + ".pairs") if pair else None
+    beside = output.with_name(output.name + ".pairs") if count_pair else None
     opt.check_outputs([output, quarantine, beside], [survey, *reports])
     opt.check_twice(reports)
     document = Survey.load(survey)
-    names = [opt.pair_of("--pair", text) for text in pair or []]
+    names = [opt.pair_of("--count-pair", text) for text in count_pair or []]
     if names:
-        PairCounts(document, names)  # refused before any report is read if they cannot be counted
+        PairCounts(document, names)  # raises before any report is read if the pairs cannot be counted
     with opt.open_engine(engine, master) as worker:
         found = opt.tally_files(worker, document, reports, quarantine, strict)
-        # An engine of another package may not count pairs: this machine does then.
+        # An engine of another package may not count pairs; then the local engine does.
         count = getattr(worker, "pair_counts", Local().pair_counts)
         together = count(list(reports), document, names) if names else None
     _save(found, output, json)
@@ -159,11 +184,11 @@ def merge(
     output: OUTPUT,
     json: JSON = False,
 ) -> None:
-    """Add tallies of the same survey: exact, in any order, from any machine.
+    """Add tallies of the same survey. The sum is exact and does not depend on the order.
 
     Example: hdr4me merge monday.tally tuesday.tally --output week.tally
     """
-    opt.check_outputs([output])  # it may be one of the tallies: they are read first, and it is replaced whole
+    opt.check_outputs([output])  # may be one of the tallies: they are read before it is written
     opt.check_twice(tallies)
     _save(opt.load_sum(tallies), output, json)
 
@@ -181,6 +206,6 @@ def _save(found: Tally, output: Path, json: bool) -> None:
 
 
 def say_rejected(found: Tally) -> None:
-    """How many reports were left out, and why."""
+    """Print the number of rejected reports by reason."""
     for reason, number in found.rejected.items():
-        print_note(f"{number:,} left out: {reason}")
+        print_note(f"{number:,} reports rejected: {reason}")

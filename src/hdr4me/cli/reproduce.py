@@ -1,18 +1,14 @@
-"""hdr4me reproduce and bench: the paper's evaluation and the benchmarks, run here."""
+"""hdr4me reproduce: the experiments of the paper."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
-from importlib import import_module
-from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Context, Option
 
-from hdr4me.atomic import replacing, write_text
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import JSON, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress
@@ -23,31 +19,37 @@ if TYPE_CHECKING:
 
 
 # The options that decide the numbers.
-_GIVEN = ("scale", "seed", "cov19", "normalize", "reading", "data", "users", "dims", "epsilon", "mechanism")
+_GIVEN = (
+    "scale", "seed", "cov19", "normalize", "lambda_choice", "data", "users", "dims", "epsilon", "mechanism", "sampled",
+    "repeats",
+)  # fmt: skip
 
 
 def reproduce(
     context: Context,
     target: Annotated[str, Argument(help="all, case-study, fig2 … fig5, table2, theory or own.")] = "all",
-    scale: Annotated[str, Option(help="quick (small sizes) or full (the paper's own).")] = "quick",
-    output: Annotated[Path, Option("--output", "-o", help="The report's folder.")] = Path("reproduction"),
-    workers: Annotated[int, Option(help="Processes; 0 is one for each core.")] = 0,
-    seed: Annotated[int, Option(help="The same seed gives the same numbers, on any machine's workers.")] = 1,
-    cov19: Annotated[File, Option(help="A file of embeddings for COV-19; else a stand-in.")] = None,
+    scale: Annotated[str, Option(help="quick (small sizes) or full (the sizes of the paper).")] = "quick",
+    output: Annotated[Path, Option("--output", "-o", help="Folder of the report.")] = Path("reproduction"),
+    workers: Annotated[int, Option(help="Number of processes; 0: one per core.")] = 0,
+    seed: Annotated[int, Option(help="The same seed gives the same numbers, for any --workers.")] = 1,
+    cov19: Annotated[File, Option(help="A file of embeddings for COV-19; default: synthetic data.")] = None,
     data: Annotated[str | None, Option(help="Own study: a file, or gaussian, poisson, uniform …")] = None,
-    users: Annotated[int | None, Option(help="Own study: how many users; without it, all rows.")] = None,
-    dims: Annotated[list[int] | None, Option(help="Own study: how many dimensions (repeat).")] = None,
-    epsilon: Annotated[list[float] | None, Option(help="Own study: a budget (repeat).")] = None,
+    users: Annotated[int | None, Option(help="Own study: number of users; default: all rows.")] = None,
+    dims: Annotated[list[int] | None, Option(help="Own study: number of dimensions (repeat).")] = None,
+    epsilon: Annotated[list[float] | None, Option(help="Own study: a budget ε (repeat).")] = None,
     mechanism: Annotated[Texts, Option(help="Own study: a mechanism (repeat).")] = None,
+    sampled: Annotated[list[int] | None, Option(help="Own study: reported dimensions (repeat).")] = None,
+    repeats: Annotated[int | None, Option(help="Own study: collections per cell.")] = None,
     normalize: Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")] = "auto",
-    reading: Annotated[str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")] = None,
+    lambda_choice: Annotated[
+        str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")
+    ] = None,
     json: JSON = False,
 ) -> None:
-    """Run the paper's case study and section VI again: figures, tables, claims, errata, in one report.
+    """Reproduce the case study and section VI of the paper: figures, tables, claims and errata, in one report.
 
-    An interrupted run goes on where it stopped: finished cells are kept in the output folder. With --data, --users,
-    --dims, --epsilon or --mechanism it is a study of your own: the same simulation, prediction, methods and figure,
-    without the paper's claims.
+    An interrupted run continues where it stopped. With --data, --users, --dims, --epsilon or --mechanism, the same
+    simulation runs on your own data and sizes, without the claims of the paper.
 
     Example: hdr4me reproduce all --scale quick --output reproduction
     """
@@ -55,27 +57,29 @@ def reproduce(
     from hdr4me.paper.case_study import TABLE_COLUMNS, table2
     from hdr4me.paper.claims import CLAIMS, judge
     from hdr4me.paper.datasets import check_normalization
-    from hdr4me.paper.methods import DEFAULT, reading_named
+    from hdr4me.paper.methods import DEFAULT, lambda_choice_named
     from hdr4me.paper.report import About, as_first_run, lead_of, own_lead, own_table, publish
     from hdr4me.paper.runner import Settings, finished_cells, run_cells
     from hdr4me.paper.studies import cells_for, gather, own_cells, scale_named
 
-    mine = target == "own" or any(given is not None for given in (data, users, dims, epsilon, mechanism))
+    mine = target == "own" or any(
+        given is not None for given in (data, users, dims, epsilon, mechanism, sampled, repeats)
+    )
     path = None
     with opt.named_options():
         size = scale_named(scale)
         if mine:
-            allowed = "with --data, --users, --dims, --epsilon or --mechanism leave it out"
+            allowed = "omit it with --data, --users, --dims, --epsilon or --mechanism"
             opt.check("target =", repr(target), target in ("all", "own"), allowed)
             target = "own"
             own, path = _own(context.params, size)
-            cells = own_cells(own, size)
+            cells: list[Any] = [*own_cells(own)]
         else:
             cells = cells_for(target, size)
-        chosen = DEFAULT if reading is None else reading_named(reading)
+        chosen = DEFAULT if lambda_choice is None else lambda_choice_named(lambda_choice)
         normalization = check_normalization(normalize)
-    opt.check("--workers", workers, workers >= 0, "an integer >= 0")
-    opt.check("--seed", seed, seed >= 0, "an integer >= 0")
+    opt.check("--workers", workers, workers >= 0, "a non-negative integer")
+    opt.check("--seed", seed, seed >= 0, "a non-negative integer")
     opt.check("--cov19", cov19, cov19 is None or cov19.is_file(), "there is no such file")
     files_used = (None if file is None else str(file.resolve()) for file in (cov19, path))
     settings = Settings(seed, normalization, *files_used)
@@ -87,7 +91,7 @@ def reproduce(
         with progress(f"reproduce {target}", sum(cell.cost for cell in cells) or None) as advance:
             finished = run_cells(cells, settings, work, workers=workers, advance=advance)
     except KeyboardInterrupt:
-        print_note(f"finished cells are kept in {work}: the same command goes on from there")
+        print_note(f"finished cells are kept in {work}: run the same command to continue")
         raise
     results = gather(finished)
     verdicts = judge(CLAIMS, results, chosen)
@@ -97,7 +101,7 @@ def reproduce(
         command=_command(target, given),
         scale=scale,
         seed=seed,
-        reading=chosen,
+        lambda_choice=chosen,
         workers=workers,
         machine=machine(),
         seconds=round(time.perf_counter() - start, 1),
@@ -109,39 +113,44 @@ def reproduce(
     files = publish(results, verdicts, about, output)
     columns, rows = own_table(results, chosen) if mine else (TABLE_COLUMNS, table2())
     if json:
-        document = {"command": about.command, "reading": chosen.name, "seconds": about.seconds}
+        document = {"command": about.command, "lambda_choice": chosen.name, "seconds": about.seconds}
         shown = [dict(zip(columns, row, strict=True)) for row in rows]
         claims = [vars(verdict) for verdict in verdicts]
         print_json({**document, "claims": claims, "cells" if mine else "case_study": shown, "files": files})
         return
     if target in ("case-study", "table2", "fig3"):
-        print_table("Section IV-C, the paper beside ours", columns[:4], [row[:4] for row in rows])
+        print_table("Section IV-C, printed and recomputed", columns[:4], [row[:4] for row in rows])
     if mine:
         print_table(own_lead(results), columns, rows)
     if verdicts:
         judged = [[v.name, v.verdict, v.support] for v in verdicts]
-        print_table(lead_of(verdicts), ["claim", "verdict", "readings"], judged)
+        print_table(lead_of(verdicts), ["claim", "verdict", "choices of λ*"], judged)
     print_note(f"wrote {output / 'report.html'} and {len(files) - 1} more files in {about.seconds:.0f} s")
 
 
 def _command(target: str, given: dict[str, Any]) -> str:
-    """The command that makes the same numbers, without this machine's paths."""
+    """The command that reproduces the numbers, without local paths."""
     parts = ["hdr4me", "reproduce", target]
     for name in _GIVEN:
         value = given[name]
         for item in value if isinstance(value, list | tuple) else [] if value is None else [value]:
-            parts += [f"--{name}", f"{item:g}" if isinstance(item, float) else str(item)]
+            parts += [f"--{name.replace('_', '-')}", f"{item:g}" if isinstance(item, float) else str(item)]
     return " ".join(parts)
 
 
 def _own(given: dict[str, Any], scale: Scale) -> tuple[Own, Path | None]:
-    """The study that the options describe, and the file it reads."""
+    """The study that the options describe, and its data file."""
     users, dims = given["users"], given["dims"]
     from hdr4me.paper.cells import MECHANISMS
     from hdr4me.paper.datasets import describe
     from hdr4me.paper.studies import BUDGETS, DATASETS, Own
 
-    rest = tuple(given["epsilon"] or BUDGETS["laplace"]), tuple(given["mechanism"] or MECHANISMS)
+    rest = (
+        tuple(given["epsilon"] or BUDGETS["laplace"]),
+        tuple(given["mechanism"] or MECHANISMS),
+        scale.repeats if given["repeats"] is None else given["repeats"],
+        tuple(given["sampled"] or ()),
+    )
     name = given["data"] or "uniform"
     if name in DATASETS:
         n, d = DATASETS[name]
@@ -152,57 +161,8 @@ def _own(given: dict[str, Any], scale: Scale) -> tuple[Own, Path | None]:
     if users is not None and users > found.n_rows:
         raise InvalidInput.of("users", users, f"at most {found.n_rows}, the rows of {path.name}")
     if found.left_out:
-        print_note(f"{path.name}: left out, because not of numbers: {', '.join(found.left_out)}")
+        print_note(
+            f"{path.name}: these columns are not numeric and are not used: {', '.join(found.left_out)}"
+        )
     sizes = tuple(dims or (len(found.columns),))
     return Own("data", found.n_rows if users is None else users, sizes, *rest), path
-
-
-def bench(
-    output: Annotated[File, Option("--output", "-o", help="Folder for bench.json, .md and .svg.")] = None,
-    rounds: Annotated[int, Option(help="Each time is the best of this many.")] = 7,
-    peers: Annotated[File, Option(help="Folder of the peers' environment, made if absent.")] = Path(
-        "~/.cache/hdr4me/peers"
-    ),
-    no_peers: Annotated[bool, Option("--no-peers", help="Leave the peers out.")] = False,
-    json: JSON = False,
-) -> None:
-    """Measure simulation, secure reports, sampling, tally and growth in one interleaved run (some minutes).
-
-    Peers (OpenDP, diffprivlib, pure-ldp, multi-freq-ldpy, DuckDB, polars) get an environment of their own; one that
-    cannot be installed is reported absent. All times but one are processor time on one core.
-
-    Example: hdr4me bench --json > bench.json
-    """
-    opt.check("--rounds", rounds, rounds >= 1, "at least 1 is needed")
-    if output is not None and output.exists() and not output.is_dir():
-        raise InvalidInput(f"--output {output} is a file: a folder is expected")
-    run = _benchmarks()
-    folder = None if no_peers or peers is None else peers.expanduser()
-    document = run.run(rounds=rounds, peers_folder=folder, note=print_note)
-    if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
-        write_text(output / "bench.json", dumps(document, indent=2) + "\n")
-        write_text(output / "bench.md", run.markdown(document))
-        with replacing(output / "bench.svg") as temporary:
-            run.plot(document, temporary)
-        print_note(f"wrote bench.json, bench.md and bench.svg to {output}")
-    if json:
-        print_json(document)
-        return
-    for suite in document["suites"]:
-        unit = f"{suite['unit']} a second" if suite["unit"] else "exponent"
-        print_table(suite["title"], ("what", unit), list(suite["rates"].items()))
-    ratios = [[text, *pair] for suite in document["suites"] for text, pair in suite["ratios"].items()]
-    print_table("Ratios in this run", ("ratio", "found", "target"), ratios)
-    for name, reason in document["absent"].items():
-        print_note(f"{name} is absent: {reason}")
-
-
-def _benchmarks() -> Any:
-    """The module benchmarks/bench/run.py, which only a clone of the project has."""
-    folder = Path(__file__).parents[3] / "benchmarks"
-    if not (folder / "bench" / "run.py").is_file():
-        raise InvalidInput("hdr4me bench runs from a clone of the project, where benchmarks/bench lives")
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    return import_module("bench.run")

@@ -1,4 +1,4 @@
-"""hdr4me rounds and refine: the tallies of a series become a trend, and a pilot the survey of the next round."""
+"""hdr4me rounds and refine: the trend over a series of rounds, and the survey that follows a pilot."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import JSON, OUTPUT, File
+from hdr4me.cli.options import JSON, OUTPUT, PNG
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.errors import InvalidInput
-from hdr4me.pages.html import stamp
+from hdr4me.pages.html import provenance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_COLUMNS = ["dimension", "low", "high", "next low", "next high", "width", "weight"]
+_COLUMNS = ["dimension", "low", "high", "next_low", "next_high", "range_kept", "weight"]
 
 
 def rounds(
-    tallies: Annotated[list[Path], Argument(help="One tally for each round, in order of time.")],
-    answers: Annotated[str, Option(help="permanent (memoized responses) or fresh noise.")] = "permanent",
-    level: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95,
-    picture: Annotated[File, Option(help="Draw the trends (.png, .svg, .pdf).")] = None,
+    tallies: Annotated[list[Path], Argument(help="One tally per round, in order of time.")],
+    noise: Annotated[str, Option(help="memoized (responses repeat in each round) or fresh.")] = "memoized",
+    confidence: Annotated[float, Option(help="Confidence level of the intervals.")] = 0.95,
+    png: PNG = None,
     json: JSON = False,
 ) -> None:
-    """Compare and combine the rounds of a series: average, last change and trend, with conservative errors.
+    """Compare the rounds of a series: average, last change and trend, with confidence intervals.
 
-    Permanent noise does not average out, and tallies do not show how much of it two rounds share: the errors printed
-    then hold whatever changed. Fresh noise is independent, and averages.
+    Fresh noise is independent between rounds and averages out. Memoized responses share noise between rounds, to an
+    unknown degree; their intervals are therefore conservative.
 
-    Example: hdr4me rounds week-1.tally week-2.tally week-3.tally --answers permanent --picture trend.svg
+    Example: hdr4me rounds week-1.tally week-2.tally week-3.tally --noise memoized --png trend.svg
     """
     import numpy as np
     from scipy.special import ndtri
@@ -39,25 +39,25 @@ def rounds(
     from hdr4me.accounting.rounds import average, difference, slope
     from hdr4me.tally import Tally
 
-    opt.check("--answers", repr(answers), answers in ("permanent", "fresh"), "permanent or fresh")
-    opt.check("--level", level, 0 < level < 1, "a number between 0 and 1")
+    opt.check("--noise", repr(noise), noise in ("memoized", "fresh"), "memoized or fresh")
+    opt.check("--confidence", confidence, 0 < confidence < 1, "a number between 0 and 1")
     if len(tallies) < 2:
-        raise InvalidInput("one round has no trend: give at least two tallies (hdr4me estimate is for one)")
-    opt.check_outputs([], tallies, picture=picture)
+        raise InvalidInput("a trend needs at least two tallies: use hdr4me estimate for one")
+    opt.check_outputs([], tallies, png=png)
     opt.check_twice(tallies)
     loaded = [Tally.load(path) for path in tallies]
     for path, tally in zip(tallies, loaded, strict=True):
         if tally.survey.series != loaded[0].survey.series:
-            raise InvalidInput(f"{path} is of another series than {tallies[0]}: they are not comparable")
+            raise InvalidInput(f"{path} and {tallies[0]} have different surveys and cannot be compared")
     tables = [tally.estimate().table() for tally in loaded]
     x, s = (
         np.array([[row[key] for row in t] for t in tables], float) for key in ("estimate", "standard_error")
     )
-    permanent, z, last = answers == "permanent", float(ndtri((1 + level) / 2)), len(x) - 1
+    memoized, z, last = noise == "memoized", float(ndtri((1 + confidence) / 2)), len(x) - 1
     parts = {
-        "average": average(x, s, permanent=permanent),
-        "change": difference(x, s, last - 1, last, permanent=permanent),
-        "trend": slope(x, s, permanent=permanent),
+        "average": average(x, s, memoized=memoized),
+        "change": difference(x, s, last - 1, last, memoized=memoized),
+        "trend": slope(x, s, memoized=memoized),
     }
     rows: list[dict[str, Any]] = []
     shown: list[list[object]] = []
@@ -71,24 +71,24 @@ def rounds(
             line += [value, reach]
         rows.append(row)
         shown.append(line)
-    if picture is not None:
-        made = stamp(None, loaded[0].survey.epsilon, level)
-        opt.write_picture(picture, _draw(rows, x, z * s, permanent), made)
+    if png is not None:
+        made = provenance(None, loaded[0].survey.epsilon, confidence)
+        opt.write_picture(png, _draw(rows, x, z * s, memoized), made)
     if json:
         users = [tally.n_reports for tally in loaded]
-        print_json({"answers": answers, "level": level, "users": users, "rows": rows})
+        print_json({"noise": noise, "confidence": confidence, "users": users, "rows": rows})
         return
     print_table(
-        f"{len(x)} rounds, {100 * level:g} % intervals, {answers} answers",
-        ["dimension", "category", "last round", "average", "±", "last change", "±", "trend a round", "±"],
+        f"{len(x)} rounds, {100 * confidence:g} % confidence intervals, {noise} noise",
+        ["dimension", "category", "last round", "average", "±", "last change", "±", "trend per round", "±"],
         shown,
     )
-    if permanent:
-        print_note("permanent noise does not average out: the errors are upper bounds, whatever changed")
+    if memoized:
+        print_note("Memoized noise does not average out: the intervals are conservative.")
 
 
-def _draw(rows: list[dict[str, Any]], x: Any, reach: Any, permanent: bool) -> Figure:
-    """Each row's rounds with their intervals; with permanent answers the intervals move together."""
+def _draw(rows: list[dict[str, Any]], x: Any, reach: Any, memoized: bool) -> Figure:
+    """The estimates of each row over time, with their intervals."""
     from matplotlib.figure import Figure
 
     shown = rows[:24]
@@ -103,23 +103,27 @@ def _draw(rows: list[dict[str, Any]], x: Any, reach: Any, permanent: bool) -> Fi
         axes.set_title(": ".join(filter(None, (row["dimension"], row["category"]))), fontsize=9)
         axes.set_xticks(list(t) if len(x) <= 12 else [1, len(x)])
         axes.tick_params(labelsize=7)
-    noise = "the same noise in every round" if permanent else "new noise in every round"
+    noise = "memoized noise" if memoized else "fresh noise"
     figure.supxlabel(f"round ({noise})", fontsize=9)
     return figure
 
 
 def refine(
-    pilot: Annotated[list[Path], Argument(help="One or more tallies of the first round.")],
+    pilot: Annotated[list[Path], Argument(help="Tallies of the first round.")],
     output: OUTPUT,
-    users: Annotated[int | None, Option(help="Users of the next round (default: 4 x the pilot's).")] = None,
-    mechanism: Annotated[str, Option(help="For numbers; designed: for the pilot's values.")] = "designed",
-    name: Annotated[str, Option(help="A name for the next survey.")] = "",
-    even: Annotated[bool, Option("--even", help="Draw all questions equally often.")] = False,
+    users: Annotated[int | None, Option(help="Users of the next round (default: 4 times the pilot).")] = None,
+    mechanism: Annotated[
+        str, Option(help="For numbers; designed: optimal for the values of the pilot.")
+    ] = "designed",
+    name: Annotated[str, Option(help="The name of the next survey.")] = "",
+    equal_weights: Annotated[
+        bool, Option("--equal-weights", help="Ask all questions equally often.")
+    ] = False,
     json: JSON = False,
 ) -> None:
-    """Narrow each number's range to where the pilot found the values: less noise for the same budget.
+    """Create the survey of a second round, with ranges narrowed to the values found in a pilot: less noise, same ε.
 
-    Other users answer the next round; `hdr4me estimate pilot.tally --round next.tally` combines both.
+    Other users answer the second round; hdr4me estimate pilot.tally --later-round next.tally combines both.
 
     Example: hdr4me refine day1.tally -o round2.json
     """
@@ -129,7 +133,7 @@ def refine(
     opt.check_twice(pilot)
     tally = opt.load_sum(pilot)
     with opt.named_options(), working("designing"):
-        survey = next_survey(tally, users=users, mechanism=mechanism, weigh=not even, name=name)
+        survey = next_survey(tally, users=users, mechanism=mechanism, weigh=not equal_weights, name=name)
     survey.save(output)
     rows: list[list[object]] = []
     for before, after in zip(tally.survey.schema, survey.schema, strict=True):
@@ -143,5 +147,6 @@ def refine(
         found = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
         print_json({"survey": survey.fingerprint, "rows": found})
     else:
-        print_table(f"{tally.n_reports:,} reports of the pilot", _COLUMNS, rows)
+        heads = [column.replace("_", " ") for column in _COLUMNS]
+        print_table(f"Ranges and question weights after a pilot of {tally.n_reports:,} reports", heads, rows)
     print_note(f"wrote {output}")

@@ -1,4 +1,4 @@
-"""hdr4me survey and explain: write a survey from a schema or a file of records, show it, or say what it means."""
+"""hdr4me survey and explain: create a survey from a schema or a file of records, show it, explain it."""
 
 from __future__ import annotations
 
@@ -15,52 +15,73 @@ from typer import Argument, Option
 
 from hdr4me.atomic import write_text
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import DELIMITER, ENCODING, JSON, PAIR, SURVEY, File, Texts
-from hdr4me.cli.output import print_json, print_note, print_table, working
+from hdr4me.cli.options import DELIMITER, ENCODING, JSON, SURVEY, VERBOSE, File, Texts
+from hdr4me.cli.output import print_json, print_note, print_notes, print_table, working
 from hdr4me.errors import InvalidInput
-from hdr4me.pages.counted import counted
+from hdr4me.pages.counted import counted, listed
 
 if TYPE_CHECKING:
     from hdr4me.channels import Channel
     from hdr4me.survey import Schema, Survey
 
 _SUMMARY = ("fingerprint", "name", "epsilon", "epsilon_per_answer", "memoized_epsilon", "sampled")
-_LARGE = 10.0  # above this budget of one report a note says what it means
-_SHOWN = 5  # for so many dimensions a note says what a missing value becomes
+_LARGE = 10.0  # above this budget of one report a warning is printed
+_SHOWN = 3  # names that a note or a row lists
 
 
 def survey(
     context: typer.Context,
-    source: Annotated[Path, Argument(help="A schema (.json, .toml), records, or a survey to show.")],
-    output: Annotated[File, Option("--output", "-o", help="Where to write the survey.")] = None,
-    epsilon: Annotated[float, Option(help="Total privacy budget of one report.")] = 1.0,
-    sampled: Annotated[int, Option(help="How many dimensions each report has (m).")] = 1,
+    source: Annotated[
+        Path, Argument(help="A schema (.json, .toml), a file of records, or a survey to show.")
+    ],
+    output: Annotated[File, Option("--output", "-o", help="Write the survey to this file.")] = None,
+    epsilon: Annotated[float, Option(help="Privacy budget ε of one report.")] = 1.0,
+    sampled: Annotated[int, Option(help="Number of questions that each person answers.")] = 1,
     mechanism: Annotated[str, Option(help="For numbers: optimal, duchi, piecewise …")] = "optimal",
-    purpose: Annotated[str | None, Option(help="Not --mechanism: mean, distribution or both.")] = None,
+    purpose: Annotated[str | None, Option(help="Instead of --mechanism: mean, distribution or both.")] = None,
     categorical: Annotated[str, Option(help="For categories: auto, grr, subset, oue …")] = "auto",
     memoized_epsilon: Annotated[
-        float | None, Option(help="Budget of all permanent answers to a record.")
+        float | None, Option(help="Budget of the memoized responses (two-stage randomized response).")
     ] = None,
-    pair: PAIR = None,
-    block: Annotated[Texts, Option(metavar="<a,b,x*>", help="Numbers asked as signs (repeat).")] = None,
-    name: Annotated[str, Option(help="A name, kept in the document.")] = "",
-    ranges: Annotated[Texts, Option("--range", metavar="<column=low:high>", help="A range.")] = None,
-    categories: Annotated[Texts, Option("--categories", metavar="<column=a,b,c>", help="Categories.")] = None,
-    defaults: Annotated[Texts, Option("--default", metavar="<column=value>", help="A default.")] = None,
-    optional: Annotated[Texts, Option("--optional", metavar="<column>", help="May be missing.")] = None,
-    products: Annotated[Texts, Option("--product", metavar="<a,b>", help="A product.")] = None,
+    pair_question: Annotated[
+        Texts, Option(metavar="<a,b>", help="Ask two numbers as one question (repeat).")
+    ] = None,
+    block_question: Annotated[
+        Texts, Option(metavar="<a,b,x*>", help="Ask the signs of several numbers as one question (repeat).")
+    ] = None,
+    tables: Annotated[
+        Texts, Option(metavar="<pairs|a,b>", help="Ask for tables: pairs, triples, or attributes (repeat).")
+    ] = None,
+    name: Annotated[str, Option(help="The name of the survey.")] = "",
+    ranges: Annotated[
+        Texts, Option("--range", metavar="<column=low:high>", help="The range of a number (repeat).")
+    ] = None,
+    categories: Annotated[
+        Texts, Option("--categories", metavar="<column=a,b,c>", help="The categories of a column (repeat).")
+    ] = None,
+    defaults: Annotated[
+        Texts, Option("--default", metavar="<column=value>", help="Replaces a missing value (repeat).")
+    ] = None,
+    optional: Annotated[
+        Texts, Option("--optional", metavar="<column>", help="A column that may be missing (repeat).")
+    ] = None,
+    products: Annotated[
+        Texts, Option("--product", metavar="<a,b>", help="Also ask the product, for a covariance (repeat).")
+    ] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
-    schema_only: Annotated[bool, Option("--schema-only", help="Write the schema, and no survey.")] = False,
-    force: Annotated[bool, Option("--force", help="Replace a file that holds another survey.")] = False,
+    schema_only: Annotated[
+        bool, Option("--schema-only", help="Write the schema instead of a survey.")
+    ] = False,
+    force: Annotated[bool, Option("--force", help="Replace a file that contains another survey.")] = False,
     json: JSON = False,
+    verbose: VERBOSE = False,
 ) -> None:
-    """Design a survey from a schema: pick the tables, prove them private, write the document.
+    """Create a survey from a schema, prove that it is ε-locally private, and write it to a file.
 
-    Ranges and categories are never estimated from the private data: for a file of records you give them, and only the
-    columns that you give them for are asked; names may be patterns, such as --range 'p*=0:1'. A --default replaces
-    missing values, with --optional missing is an answer. Each --pair is asked together under the whole budget, and a
-    --product gives a covariance. All of these can be repeated.
+    You declare ranges and categories; they are never estimated from private data. For a file of records, give them as
+    options: only the columns with a range or categories are asked. Names may be patterns: --range 'p*=0:1'. A survey
+    file as SOURCE is shown.
 
     Example: hdr4me survey schema.toml --epsilon 2 --sampled 3 --output survey.json
     """
@@ -71,17 +92,24 @@ def survey(
     if _is_records(source):
         schema, declared = _from_records(source, given, encoding, delimiter)
     elif _is_survey(source):
-        for key, value in context.params.items():
-            if key not in ("source", "json") and context.get_parameter_source(key).name != "DEFAULT":  # type: ignore[union-attr]
+        for parameter in context.command.params:
+            key, given_by = str(parameter.name), context.get_parameter_source(str(parameter.name))
+            if (
+                key not in ("source", "json", "verbose")
+                and given_by is not None
+                and given_by.name != "DEFAULT"
+            ):
                 raise InvalidInput(
-                    f"--{key} = {value} does not apply: {source} is a survey, and is only shown"
+                    f"{parameter.opts[0]} {context.params[key]} does not apply: {source} is a survey, and is only shown"
                 )
-        _show(Survey.load(source), json)
+        _show(Survey.load(source), json, verbose)
         return
     else:
         wrong = [option for option, items in given.items() if items]
         if wrong:
-            raise InvalidInput(f"{' and '.join(wrong)} go with a file of records: {source} is a schema")
+            raise InvalidInput(
+                f"{' and '.join(wrong)} needs a file of records: change the schema {source} instead"
+            )
         schema = Schema.load(source)
         text = source.read_text("utf-8")
         document = tomllib.loads(text) if source.suffix.lower() == ".toml" else loads(text)
@@ -89,8 +117,15 @@ def survey(
     if products:
         both = [opt.pair_of("--product", text) for text in products]
         schema = Schema([*schema, *(Product(f"{a} × {b}", (a, b)) for a, b in both)])
-    _say_missing(schema, declared)
+    if tables:
+        from hdr4me.contingency.schema import table_schema
+
+        with opt.named_options():
+            listed = [opt.names_of(text, schema.names) for text in tables if text not in ("pairs", "triples")]
+            schema = table_schema(schema, listed if listed else tables[0])
+    notes = _missing(schema, declared)
     if schema_only:
+        print_notes(notes, verbose)
         text = dumps(schema.to_dict(), indent=2, ensure_ascii=False) + "\n"
         if output is None:
             typer.echo(text, nl=False)
@@ -109,36 +144,39 @@ def survey(
             name=name,
             purpose=purpose,
             memoized_epsilon=memoized_epsilon,
-            pairs=[opt.pair_of("--pair", text) for text in pair or []],
-            blocks=[opt.names_of(text, numeric) for text in block or []],
+            pairs=[opt.pair_of("--pair-question", text) for text in pair_question or []],
+            blocks=[opt.names_of(text, numeric) for text in block_question or []],
         )
     if epsilon > _LARGE:
         odds = math.exp(min(epsilon, 700.0))
         times = f"{odds:,.0f}" if odds < 1e9 else f"{odds:.0e}"
         print_note(
-            f"warning: epsilon = {epsilon:g} for one report: it may change the odds of a record by a factor of {times}"
+            f"warning: ε = {epsilon:g} is large: one report may change the odds of a guess by a factor of {times}"
         )
     if output is not None:
         if not force and output.is_file() and _is_survey(output) and Survey.load(output) != made:
             raise InvalidInput(
-                f"{output} holds another survey, which the reports collected under it need: choose another name, or "
-                "--force to replace it"
+                f"{output} contains another survey, which is needed to count its reports: choose another name, or "
+                "replace it with --force"
             )
         made.save(output)
         print_note(f"wrote {output}")
-    _show(made, json)
+    _show(made, json, verbose, notes)
 
 
 def explain(
     survey: SURVEY,
-    audience: Annotated[str, Option(help="user, or dpo: with the data-protection officer's annex.")] = "user",
-    output: Annotated[File, Option("--output", "-o", help="Where to write it: .md or .html.")] = None,
+    audience: Annotated[
+        str, Option(help="user, or dpo (adds an annex for the data-protection officer).")
+    ] = "user",
+    output: Annotated[
+        File, Option("--output", "-o", help="Write the text to this .md or .html file.")
+    ] = None,
     json: JSON = False,
 ) -> None:
-    """Write in plain words what is asked, what leaves the device and what anybody could learn from it.
+    """Explain a survey in plain words: the questions, what leaves the device, and what others can learn from it.
 
-    The page is made from the survey's document alone: questions, an example report, epsilon as odds, repetition, the
-    proof.
+    The text is generated from the survey file: questions, an example report, ε as odds, repeated reports, the proof.
 
     Example: hdr4me explain survey.json --audience dpo --output privacy.html
     """
@@ -170,7 +208,7 @@ def _is_survey(path: Path) -> bool:
 
 
 def _is_records(source: Path) -> bool:
-    """Whether a file (or folder, or pattern) holds records rather than a schema or a survey."""
+    """Whether a file (or folder, or pattern) contains records, not a schema or a survey."""
     suffix = source.suffix.lower()
     if suffix == ".toml" or not source.is_file():
         return suffix not in (".toml", ".json")
@@ -189,7 +227,7 @@ def _is_records(source: Path) -> bool:
 def _from_records(
     source: Path, given: Mapping[str, Texts], encoding: str | None, delimiter: str | None
 ) -> tuple[Schema, set[str]]:
-    """The schema of the columns that the options name, and those for which a missing value was declared."""
+    """The schema of the columns that the options name, and the columns whose missing values are declared."""
     from hdr4me.io.infer import infer_schema
 
     ranges: dict[str, tuple[float, float]] = {}
@@ -218,7 +256,7 @@ def _from_records(
     except InvalidInput as refusal:
         if ranges or lists:
             raise
-        how = "--range column=low:high, --categories column=a,b,c: columns that are not named are left alone"
+        how = "use --range column=low:high and --categories column=a,b,c; other columns are ignored"
         raise InvalidInput(f"{refusal} ({how})") from None
     patterns = [*defaults, *optional]
     return schema, {x for x in schema.names if any(x == p or fnmatchcase(x, p) for p in patterns)}
@@ -236,23 +274,29 @@ def _by_column(option: str, items: Sequence[str] | None, form: str) -> dict[str,
     return found
 
 
-def _say_missing(schema: Schema, declared: set[str]) -> None:
-    """What a missing value becomes, where nobody said."""
+def _missing(schema: Schema, declared: set[str]) -> list[str]:
+    """A note on the value that replaces a missing one, for dimensions that declare none."""
     from hdr4me.survey import Categorical, Numeric
 
-    silent = [
-        f"{x.name!r} will count as " + (f"{x.default:g}" if isinstance(x, Numeric) else repr(x.default))
+    implied = [
+        f"{x.name} = " + (f"{x.default:g}" if isinstance(x, Numeric) else repr(x.default))
         for x in schema
         if isinstance(x, Numeric | Categorical) and not x.optional and x.name not in declared
     ]
-    if silent:
-        more, shown = len(silent) - _SHOWN, silent[:_SHOWN]
-        shown += [f"likewise for {counted(more, 'more dimension')}"] if more > 0 else []
-        print_note(f"note: a missing value of {', '.join(shown)}: declare a default, or optional")
+    if not implied:
+        return []
+    shown = _shortened(implied)
+    return [f"note: a missing value counts as {shown}; declare a default or make the dimension optional"]
+
+
+def _shortened(words: Sequence[str]) -> str:
+    """The first words, and the number of the others."""
+    more = len(words) - _SHOWN
+    return listed([*words[:_SHOWN], f"{more:,} more"] if more > 0 else list(words))
 
 
 def _row(made: Survey, channel: Channel) -> dict[str, object]:
-    """What is shown of a channel; `why` where `auto` chooses it for categories."""
+    """The printed properties of a channel; `why` states the reason if `auto` chose it for categories."""
     from hdr4me.mechanisms.categorical import categorical_choice, categorical_reason
 
     dimensions = [
@@ -264,6 +308,7 @@ def _row(made: Survey, channel: Channel) -> dict[str, object]:
         why = categorical_reason(epsilon, size) if chosen else None
     return {
         "mechanism": channel.mechanism,
+        "channel": type(channel).__name__,
         "kind": channel.kind,
         "dimensions": len(dimensions),
         "inputs": size if size < 1 << 53 else f"2^{size.bit_length() - 1}",
@@ -274,23 +319,37 @@ def _row(made: Survey, channel: Channel) -> dict[str, object]:
     }
 
 
-def _show(made: Survey, json: bool) -> None:
+def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) -> None:
     channels = [_row(made, channel) for channel in made.channels]
     if json:
         about = {key: getattr(made, key) for key in _SUMMARY}
-        about |= {"dims": len(made.schema), "n_questions": len(made.questions)}
+        about |= {"dims": len(made.schema), "questions": len(made.questions)}
         print_json({**about, "report_bytes": made.report_size, "channels": channels})
+        print_notes(notes, verbose)
         return
+    names = [
+        [made.schema.dimensions[j].name for q in made.questions if q.channel is channel for j in q.dimensions]
+        for channel in made.channels
+    ]
+    keys = ("mechanism", "epsilon", "bytes", *(("channel", "inputs", "counters") if verbose else ()))
     print_table(
-        f"Survey {made.fingerprint[:12]}: {counted(len(made.schema), 'dimension')}, {made.sampled} in each report, "
-        f"epsilon = {made.epsilon:g}, {counted(made.report_size, 'byte')} a report",
-        ["mechanism", "channel", "dimensions", "inputs", "counters", "bytes", "epsilon of an answer"],
-        [list(channel.values())[:-1] for channel in channels],
+        f"Survey {made.fingerprint[:12]}: each person answers {made.sampled} of "
+        f"{counted(len(made.questions), 'question')}, ε = {made.epsilon:g} and "
+        f"{counted(made.report_size, 'byte')} per report",
+        ["dimensions", *("ε per answer" if key == "epsilon" else key for key in keys)],
+        [
+            [_shortened(group), *(channel[key] for key in keys)]
+            for group, channel in zip(names, channels, strict=True)
+        ],
     )
-    for channel in channels:
-        if channel["why"]:
-            print_note(f"{channel['mechanism']} for {channel['inputs']:,} categories: {channel['why']}")
-    print_note(
-        f"each report costs a user up to epsilon = {made.epsilon:g}, and fresh reports add up; permanent answers cost "
-        f"{made.memoized_epsilon / made.sampled:g} for each new value"
-    )
+    again = "repeated reports add up"
+    if made.sampled == 1:
+        again += f"; with memoized responses, each new value costs another ε = {made.memoized_epsilon:g}"
+    notes = [*notes, f"Each report costs its sender ε = {made.epsilon:g}; {again}."]
+    if verbose:
+        notes += [
+            f"{channel['mechanism']} for {channel['inputs']:,} categories: {channel['why']}"
+            for channel in channels
+            if channel["why"]
+        ]
+    print_notes(notes, verbose)

@@ -1,4 +1,4 @@
-"""The client, on the user's device; standard library only, directly and through the packages that it imports."""
+"""The client that runs on the user's device; it and everything it imports use the standard library only."""
 
 from __future__ import annotations
 

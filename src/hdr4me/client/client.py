@@ -1,7 +1,7 @@
-"""The clients: on the user's device, with the system's randomness; standard library only.
+"""The clients that run on the user's device with the operating system's randomness; standard library only.
 
-What is drawn, and in which order, is part of the interface: docs/browser.md specifies it, and `tests/vectors` holds the
-answers to given words that every client must give.
+The order of the random draws is part of the interface. docs/browser.md specifies it, and `tests/vectors` holds test
+vectors that every client must reproduce.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from hdr4me.survey import Dimension, Question, Survey
 from hdr4me.survey.dimension import FRACTION_BITS
 
 Answers = tuple[tuple[int, ...], ...]
-MOST_ROWS = 65536  # a memoized response computes a mark for every row at each report
-_ODD = "\0"  # a value that no dimension can use
+MAX_ROWS = 65536  # a memoized response computes a mark for every row at each report
+_UNUSABLE = "\0"  # a value that no dimension can use
 
 
 class Client:
-    """Turns a record into a report: m of the survey's questions are drawn without replacement and answered.
+    """Turns a record into a report: draws m of the survey's questions without replacement and answers them.
 
-    The randomness is the operating system's and there is no seed to give. Which random numbers are drawn and
-    what a report looks like do not depend on the record: a missing or unknown value is randomized like any other.
-    With a ledger the budget is written down as spent before the report leaves this method.
+    The randomness is the operating system's, and there is no seed. The number and kind of random draws and the form of
+    the report do not depend on the record: a missing or unknown value is randomized like any other value. A client with
+    a ledger records the budget as spent before it returns the report.
 
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120), Numeric("height", 0, 250)]), mechanism="duchi")
@@ -42,16 +42,17 @@ class Client:
         self.survey = survey
         self.ledger = ledger
         self._draws = SystemDraws()
-        odd = dict.fromkeys((column for dimension in survey.schema for column in dimension.columns), _ODD)
+        unusable = dict.fromkeys(
+            (column for dimension in survey.schema for column in dimension.columns), _UNUSABLE
+        )
         for question in survey.questions:
-            # What a dimension looks up for its first odd value is made now: a report takes as long for every value.
-            input_of(survey, question, odd, lambda j: 0)
+            # Fills the caches that a dimension needs for unusable values, so that no value takes longer than another.
+            input_of(survey, question, unusable, lambda j: 0)
 
     def report(self, record: Mapping[str, Any]) -> Report:
-        """The randomized answers to this record; keys that the survey does not ask for are ignored.
+        """Return the randomized answers to this record; keys that are not in the survey are ignored.
 
-        Raises BudgetExceeded if the client has a ledger and the ledger refuses. A value that cannot be used becomes the
-        default.
+        A value that cannot be used is replaced by the default. Raises BudgetExceeded if the ledger has no budget left.
         """
         _check_record(record)
         sampled = draw_questions(self.survey, self._draws)
@@ -62,25 +63,25 @@ class Client:
 
 
 class MemoizedClient:
-    """Turns a record into a report that stays the same while the record does, at no further cost.
+    """Turns a record into a report of memoized responses: an unchanged record gives the identical report at no cost.
 
-    Everything random comes from the device's secret by HMAC (`prf.py`): which questions are answered, how a number is
-    rounded, and what a channel draws for each (question, row), where a row is an input of the channel. In a survey with
-    `memoized_epsilon` the permanent answer passes a second, fresh stage in each report, and a new row costs
-    memoized_epsilon/m. docs/over-time.md states what is bounded.
+    All randomness is derived from the device's secret by HMAC (`prf.py`): which questions are answered, how a number is
+    rounded, and what the channel draws for each (question, row), where a row is an input of the channel. In a survey
+    with `memoized_epsilon`, the memoized response passes through a second stage with fresh noise in each report, and a
+    new row costs memoized_epsilon/m. docs/over-time.md states the privacy bound.
 
-    The ledger is needed: it pays ε/m for each new row, keeps the secret beside it and remembers what was paid for. The
+    The ledger charges ε/m for each new row, stores which rows are paid for, and has the secret in a file beside it. The
     first report costs the survey's ε or raises BudgetExceeded. Later reports are never refused, because a refusal would
-    reveal that the value changed. Once the budget is spent, each question repeats the answer of the row that it paid
+    reveal that the value changed. Once the budget is spent, each question repeats the response to the row that it paid
     for last, whatever the value is.
 
     Parameters
     ----------
     survey : Survey
-        The survey; a survey of the same series gets the same answers.
+        The survey. All surveys of one series share their memoized responses.
     ledger : Ledger
-        Its `reports_per_survey` allows that many times m rows. With the default, 1, the answers to the first record are
-        sent for ever.
+        Its `reports_per_survey` allows that many times m rows. With the default, 1, every report repeats the responses
+        to the first record.
 
     Examples
     --------
@@ -98,19 +99,19 @@ class MemoizedClient:
         if not isinstance(survey, Survey):
             raise InvalidInput.of("survey", survey, "a Survey")
         if not isinstance(ledger, Ledger):
-            raise InvalidInput.of("ledger", ledger, "a Ledger: permanent answers are paid for and remembered")
-        if any(channel.n_inputs > MOST_ROWS for channel in survey.channels):
+            raise InvalidInput.of("ledger", ledger, "a Ledger, which stores the memoized rows and their cost")
+        if any(channel.n_inputs > MAX_ROWS for channel in survey.channels):
             raise InvalidInput(
-                f"permanent answers are for questions of at most {MOST_ROWS} inputs: not for vectors, nor for "
+                f"memoized responses support questions of at most {MAX_ROWS} inputs: not vectors, and not "
                 "blocks of more than 16 numbers"
             )
         self.survey = survey
         self.ledger = ledger
 
     def report(self, record: Mapping[str, Any]) -> Report:
-        """The permanent answers to this record; keys that the survey does not ask for are ignored.
+        """Return the memoized responses to this record; keys that are not in the survey are ignored.
 
-        Raises BudgetExceeded if there is no budget for the first report.
+        Raises BudgetExceeded if the ledger has no budget for the first report.
         """
         _check_record(record)
 
@@ -122,14 +123,14 @@ class MemoizedClient:
 
 def _check_record(record: Any) -> None:
     if not isinstance(record, Mapping):
-        raise InvalidInput(f"a record must map names to values, not be a {type(record).__name__}")
+        raise InvalidInput(f"a record must be a mapping from names to values, not a {type(record).__name__}")
 
 
 def draw_questions(survey: Survey, draws: Draws) -> list[int]:
-    """The numbers of the questions that one user answers, in increasing order.
+    """Draw the indices of the questions that one user answers, in increasing order.
 
-    Without weights: m different ones by Floyd's algorithm, one draw below j + 1 for each j from q − m to q − 1. With
-    weights (m = 1): one draw below their sum, compared with every running sum.
+    With equal weights, Floyd's algorithm draws m distinct indices: one draw below j + 1 for each j from q − m to q − 1.
+    With unequal weights (m = 1), one draw below the sum of the weights is compared with every cumulative sum.
     """
     questions = survey.questions
     if survey.weighted:
@@ -147,7 +148,7 @@ def draw_questions(survey: Survey, draws: Draws) -> list[int]:
 
 
 def answer(survey: Survey, q: int, record: Mapping[str, Any], draws: Draws) -> tuple[int, ...]:
-    """The fields of a randomized answer to question q: sixteen bits round each number, then the channel draws."""
+    """Return the fields of a randomized answer to question q: 16 bits round each number, then the channel draws."""
     question = survey.questions[q]
     x = input_of(survey, question, record, lambda j: draws.bits(FRACTION_BITS))
     return question.channel.sample(x, draws)
@@ -156,23 +157,23 @@ def answer(survey: Survey, q: int, record: Mapping[str, Any], draws: Draws) -> t
 def input_of(
     survey: Survey, question: Question, record: Mapping[str, Any], bits: Callable[[int], int]
 ) -> int:
-    """The input of a question's channel; a number between two levels is rounded by the 16 bits of its dimension."""
+    """Return the input of a question's channel; 16 bits for each dimension round a number between two levels."""
     x = 0
     for j, input_ in zip(question.dimensions, question.channel.inputs, strict=True):
         dimension = survey.schema.dimensions[j]
-        place = dimension.encode(value_of(record, dimension), input_.size)
+        encoded = dimension.encode(value_of(record, dimension), input_.size)
         fraction = bits(j) if input_.rounds else 0
-        x = x * input_.size + (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
+        x = x * input_.size + (encoded >> FRACTION_BITS) + (fraction < encoded & ((1 << FRACTION_BITS) - 1))
     return x
 
 
 def value_of(record: Mapping[str, Any], dimension: Dimension) -> Any:
-    """What the record holds for a dimension: the value of its column, or those of the columns it is computed from."""
+    """Return a dimension's value in the record: that of its column, or a tuple for several columns."""
     values: list[Any] = []
     for name in dimension.columns:
         try:
             values.append(record.get(name))
-        except Exception:  # a mapping may be an object that raises anything at all
+        except Exception:  # a user-defined mapping may raise any exception
             values.append(None)
     return values[0] if dimension.columns == (dimension.name,) else tuple(values)
 
@@ -185,11 +186,11 @@ def decide(
     affordable: int,
     fresh: Draws | None = None,
 ) -> tuple[Answers, tuple[str, ...]]:
-    """The m answers (question, field, …) in increasing order of question, and the marks of the rows to be paid for.
+    """Return m answers (question, field, …) in increasing order of question, and the marks of the rows to pay for.
 
-    `known` are the marks of the rows that are paid for, in order of payment; `affordable` is how many more the budget
-    allows, at least m if none is known yet. A channel's second stage draws from `fresh`, the system's randomness unless
-    given.
+    `known` has the marks of the rows that are already paid for, in order of payment. `affordable` is the number of
+    further rows that the budget allows; it is at least m if no row is paid for yet. A channel's second stage draws from
+    `fresh`, by default the system's randomness.
     """
     fresh, series = fresh or SystemDraws(), survey.series
 
@@ -207,11 +208,11 @@ def decide(
         rows = {mark: x for x, mark in enumerate(marks)}
         paid = [rows[mark] for mark in known if mark in rows]
         if paid and len(new) >= affordable:
-            # The budget is spent: from here on the answer must not depend on the value at all.
+            # The budget is spent: the answer must not depend on the value any more.
             row = paid[-1]
         elif row not in paid:
             new.append(marks[row])
-        # A stream for each row: if the entries of two categories shared their words, a change from one category to
-        # the other would move two entries only and so name both.
+        # Each row has its own stream. If two rows of a unary encoding shared random words, a change of category would
+        # change only the bits of the two categories and so reveal both.
         answers.append((q, *channel.repeat(row, Stream(secret, series, Use.ANSWER, q, row), fresh)))
     return tuple(answers), tuple(new)

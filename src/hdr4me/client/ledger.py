@@ -1,4 +1,4 @@
-"""The ledger: a small file that remembers how much of the budget is spent; standard library only."""
+"""The ledger: a small file that records how much of the budget is spent; standard library only."""
 
 from __future__ import annotations
 
@@ -20,35 +20,37 @@ from hdr4me.client.prf import SECRET_BYTES, secret_mark
 from hdr4me.errors import BudgetExceeded, FormatError, InvalidInput
 from hdr4me.survey import Survey
 
-DEFAULT_LIMIT = 16.0  # the sum of ε over all series that a ledger allows unless another limit is given
-_DAYS = {"day": 1, "week": 7, "month": 30, "quarter": 91, "year": 365, "d": 1, "w": 7, "m": 30, "y": 365}
-_PERIODS = (
-    "a number of days from 1 to 36500, or a text such as day, week, month, quarter, year, 30d, 2w, 6m, 1y"
+_ENTRY_BYTES = (
+    1200  # at least what one charge adds to the file: a series, a day and a fraction of at most 801 digits
 )
+_MARK_BYTES = 40  # at least what one mark adds to the file
+DEFAULT_LIMIT = 16.0  # the default limit of the sum of ε over all series
+_DAYS = {"day": 1, "week": 7, "month": 30, "quarter": 91, "year": 365, "d": 1, "w": 7, "m": 30, "y": 365}
+_PERIODS = "an integer number of days from 1 to 36500, or text such as day, week, month, quarter, year, 30d, 2w, 6m, 1y"
 T = TypeVar("T")
 Choose = Callable[[bytes, Sequence[str], int], tuple[T, Sequence[str]]]
 
 
 class Ledger:
-    """Spent ε for each series of surveys and in total, kept as exact fractions in a JSON file.
+    """The ε spent on each series of surveys and in total, stored as exact fractions in a JSON file.
 
-    A ledger that cannot be read, or that is an older copy, refuses; it is never started anew. What is spent is on the
-    disk before the report is released.
+    A ledger that cannot be read, or that is an older copy, raises an error; it is never silently replaced by an empty
+    one. A charge is on the disk before the report is released.
 
     Parameters
     ----------
     path : path
-        The ledger's file. Its lock, its counter and the device's secret are files beside it with the same name and
-        `.lock`, `.counter` and `.secret` appended.
+        The ledger's file. The lock, the counter and the device's secret are files in the same folder, with `.lock`,
+        `.counter` and `.secret` appended to its name.
     limit : float or None
-        The largest sum of ε over all series; None: no such limit.
+        The limit of the sum of ε over all series; None means no limit.
     reports_per_survey : int
-        How many reports' ε may be spent on one series; a renamed survey is of the same series.
+        How many times a survey's ε may be spent on one series. A renamed survey belongs to the same series.
     every : int, str or None
-        The period after which the budget renews: days, or a text such as "week" or "30d". Both limits then hold for
-        any period of that length (UTC days), and not for longer. None: they hold for ever.
+        The period after which the budget renews: a number of days, or text such as "week" or "30d". Both limits then
+        hold for any period of that length (in UTC days), and for no longer period. None: the budget never renews.
     timeout : float
-        Seconds to wait for another process that uses the ledger.
+        How many seconds to wait while another process uses the ledger.
 
     Examples
     --------
@@ -77,7 +79,7 @@ class Ledger:
             raise InvalidInput.of("reports_per_survey", reports_per_survey, "a positive integer")
         if not _is_number(timeout) or not 0 <= timeout <= 86_400:
             raise InvalidInput.of("timeout", timeout, "a number of seconds from 0 to 86400")
-        # One file, one lock, by whatever name it is opened and wherever the process moves to.
+        # The resolved path: one file has one lock, whatever link or working directory is used to open it.
         self.path = Path(os.path.realpath(path))
         self.limit = None if limit is None else Fraction(limit)
         self.reports_per_survey = reports_per_survey
@@ -93,15 +95,15 @@ class Ledger:
 
     @property
     def total(self) -> Fraction:
-        """All that was ever spent."""
+        """The sum of all charges."""
         return self.book().total()
 
     def spent(self, survey: Survey) -> Fraction:
-        """What was ever spent on this survey's series."""
+        """The sum of all charges to this survey's series."""
         return self.book().amount(survey.series)
 
     def left(self, survey: Survey) -> Fraction:
-        """The ε that this ledger would still allow for this survey's series today; may be less than one report."""
+        """The remaining ε for this survey's series today; it may be less than the cost of one report."""
         return self._left(self.book(), survey, survey.epsilon)
 
     def book(self) -> Book:
@@ -122,19 +124,22 @@ class Ledger:
     # -- spending ----------------------------------------------------------------------------------------------
 
     def spend(self, survey: Survey) -> None:
-        """Record one report's ε as spent, or raise BudgetExceeded and write nothing."""
+        """Charge one report's ε, or raise BudgetExceeded and write nothing."""
         with self._locked():
             book = self.book()
             self._check(book, survey, survey.epsilon)
             self._write(_charged(book, survey, Fraction(survey.epsilon)))
 
     def claim(self, survey: Survey, choose: Choose[T]) -> T:
-        """Pay ε/m, of the memoized ε, for each row of a permanent answer that was not paid for before.
+        """Charge memoized_epsilon/m for each new row of a memoized response, and return the answers of `choose`.
 
-        `choose` is given the device's secret, the marks paid for in order of payment and how many more the budget
-        allows. It returns the answers, which are released once they are paid for, and the new marks. The first claim of
-        a series pays for all m questions or raises BudgetExceeded, whatever the record; later ones never raise for want
-        of budget. Nothing else may use the ledger meanwhile.
+        `choose` receives the device's secret, the marks that are paid for in order of payment, and the number of
+        further marks that the budget allows. It returns the answers, which are released after the charge is stored, and
+        the new marks. The first claim of a series charges all m questions or raises BudgetExceeded, whatever the
+        record. Later claims never raise BudgetExceeded. The ledger stays locked during the call.
+
+        Every claim writes the ledger in the same way before the answers are released, also if no row is new: otherwise
+        an error on a full disk, or the time of the write, would reveal that the value changed.
         """
         memoized = survey.memoized_epsilon
         cost = Fraction(memoized) / survey.sampled
@@ -146,13 +151,12 @@ class Ledger:
             secret = self._secret(book)
             affordable = int(self._left(book, survey, memoized) / cost)
             answers, new = choose(secret, known, affordable)
-            if not new:
-                return answers
             if len(new) > affordable:
-                raise BudgetExceeded(f"{len(new)} new rows were chosen where {self.path} allows {affordable}")
+                raise BudgetExceeded(f"{len(new)} new rows were claimed, but {self.path} allows {affordable}")
             rows = {**book.rows, survey.series: (*known, *new)}
-            charged = _charged(book, survey, len(new) * cost)
-            self._write(replace(charged, rows=rows, secret=secret_mark(secret)))
+            charged = _charged(book, survey, len(new) * cost) if new else book
+            reserve = len(book.text()) + _ENTRY_BYTES + survey.sampled * _MARK_BYTES
+            self._write(replace(charged, rows=rows, secret=secret_mark(secret)), reserve)
         return answers
 
     def _check(self, book: Book, survey: Survey, epsilon: float) -> None:
@@ -160,30 +164,30 @@ class Ledger:
         when = "" if self.every is None else f" in {self.every} day(s)"
         if book.amount(survey.series, since) + cost > self.reports_per_survey * cost:
             raise BudgetExceeded(
-                f"survey {survey.fingerprint} has been answered {self.reports_per_survey} time(s) at epsilon = "
-                f"{epsilon}, under this name or another: {self.path} allows no more{when}"
+                f"survey {survey.fingerprint} has already been answered {self.reports_per_survey} time(s) at epsilon "
+                f"= {epsilon}, under this name or another: {self.path} allows no more{when}"
             )
         total = book.total(since) + cost
         if self.limit is not None and total > self.limit:
             raise BudgetExceeded(
-                f"epsilon = {float(cost):g} more would make {float(total):g} in total, "
-                f"over the limit of {float(self.limit):g}{when} in {self.path}"
+                f"another epsilon = {float(cost):g} would raise the total to {float(total):g}, "
+                f"above the limit of {float(self.limit):g}{when} in {self.path}"
             )
 
-    def _write(self, book: Book) -> None:
+    def _write(self, book: Book, reserve: int = 0) -> None:
         identity = book.identity or secrets.token_hex(16)
-        write(self.path, replace(book, identity=identity, counter=book.counter + 1))
+        write(self.path, replace(book, identity=identity, counter=book.counter + 1), reserve)
 
     def _secret(self, book: Book) -> bytes:
-        """The device's secret: 32 bytes of the system's randomness, made when it is first asked for."""
+        """The device's secret: 32 bytes of the system's randomness, created on first use."""
         path = beside(self.path, "secret")
         secret = bounded(path, SECRET_BYTES)
         if secret is None and not book.secret:
             secret = secrets.token_bytes(SECRET_BYTES)
             write_bytes(path, secret, mode=0o600)
-        why = f"not the secret that {self.path.name} knows, so nothing is sent: put it back"
+        why = f"not the secret of {self.path.name}, so no report is made: restore the secret"
         if secret is None:
-            why = "gone, so nothing is sent: new answers would cost a new budget; put it back"
+            why = "missing, so no report is made: new noise would cost more budget; restore the secret"
         elif len(secret) == SECRET_BYTES and book.secret in ("", secret_mark(secret)):
             return secret
         raise FormatError(f"{path} is {why}")
@@ -191,8 +195,8 @@ class Ledger:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         if not self.path.parent.is_dir():
-            raise InvalidInput(f"the ledger {self.path} cannot be kept: its folder does not exist")
-        # A lock file of its own: the ledger is replaced at each write, and a lock on the old file would not hold.
+            raise InvalidInput(f"the ledger {self.path} cannot be written: its folder does not exist")
+        # A separate lock file: each write replaces the ledger, and a lock on the replaced file would exclude nobody.
         with locked(beside(self.path, "lock"), self.timeout):
             yield
 
@@ -212,7 +216,7 @@ def _is_number(value: Any) -> bool:
 
 
 def days(length: Any, parameter: str = "every") -> int:
-    """The days in a length of time: a whole number, "week", "30d", "2 weeks"; a month has 30, a year 365."""
+    """Convert a length of time to days: an integer, "week", "30d", "2 weeks"; a month has 30 days, a year 365."""
     found = 0
     if type(length) is int:
         found = length
@@ -226,5 +230,5 @@ def days(length: Any, parameter: str = "every") -> int:
 
 
 def rounds(every: Any, during: Any) -> int:
-    """How many collections there are when one is made `every` so often `during` a time, the first on day one."""
+    """Return the number of collections during a period if one is made every `every`, the first on day one."""
     return -(-days(during, "during") // days(every))

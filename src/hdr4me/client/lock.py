@@ -1,4 +1,4 @@
-"""A lock on a file that one process holds at a time, on POSIX and on Windows; standard library only."""
+"""An exclusive lock on a file, for POSIX and Windows; standard library only."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from typing import Any
 
 from hdr4me.errors import InvalidInput, LedgerBusy
 
-_PAUSE = 0.01  # seconds between two attempts: neither `flock` nor `msvcrt` has a time-out of its own
+_PAUSE = 0.01  # seconds between two attempts; neither `flock` nor `msvcrt` has a timeout
 _BUSY = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}
 
 
 @contextmanager
 def locked(path: Path, timeout: float) -> Iterator[None]:
-    """Hold the lock file `path` (mode 0600) while the block runs; the system releases it when the process ends.
+    """Hold the lock file `path` (mode 0600) while the block runs; the system releases the lock if the process ends.
 
-    Raises LedgerBusy if another process held the lock for `timeout` seconds, and InvalidInput if `path` is a link, a
-    directory, a pipe, or another user's. The file itself stays.
+    Raises LedgerBusy if another process holds the lock for `timeout` seconds, and InvalidInput if `path` is a link, a
+    directory, a pipe or another user's file. The lock file is not removed.
     """
     descriptor = _acquired(path, timeout)
     try:
@@ -40,7 +40,7 @@ def _acquired(path: Path, timeout: float) -> int:
         descriptor = _open(path)
         try:
             _lock(descriptor, held=True)
-            # A lock on a file that was deleted meanwhile would exclude nobody.
+            # The file may have been deleted in the meantime; a lock on a deleted file excludes nobody.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), path.stat()):
                     return descriptor
@@ -51,27 +51,27 @@ def _acquired(path: Path, timeout: float) -> int:
         os.close(descriptor)
         if time.monotonic() >= deadline:
             raise LedgerBusy(
-                f"{path} was held by another process for {timeout:g} seconds, so nothing is spent: "
+                f"another process held {path} for {timeout:g} seconds, so nothing is spent: "
                 "try again when that process has ended"
             )
         time.sleep(_PAUSE)
 
 
 def _open(path: Path) -> int:
-    # Not through a link, and not waiting for the other end of a pipe.
+    # Do not follow a link, and do not block on a pipe.
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    odd = "it is not a regular file; remove it"
+    irregular = "it is not a regular file; remove it"
     try:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.EISDIR, errno.ENXIO}:
-            raise InvalidInput(f"{path} cannot be a lock file: {odd}") from None
+            raise InvalidInput(f"{path} cannot be a lock file: {irregular}") from None
         raise
     state = os.fstat(descriptor)
     regular = stat.S_ISREG(state.st_mode)
     if not regular or (hasattr(os, "getuid") and os.getuid() not in (0, state.st_uid)):
         os.close(descriptor)
-        why = "it belongs to another user, who could hold it" if regular else odd
+        why = "it belongs to another user, who could block the ledger" if regular else irregular
         raise InvalidInput(f"{path} cannot be a lock file: {why}")
     if state.st_mode & 0o077 and hasattr(os, "fchmod"):
         with suppress(OSError):  # a file system without permissions
@@ -80,7 +80,7 @@ def _open(path: Path) -> int:
 
 
 def _lock(descriptor: int, *, held: bool) -> None:
-    """Take the lock, or an OSError of `_BUSY` at once; or release it."""
+    """Acquire the lock without waiting (OSError of `_BUSY` if it is held), or release it."""
     if sys.platform == "win32":
         msvcrt: Any = import_module("msvcrt")
         os.lseek(descriptor, 0, os.SEEK_SET)  # the first byte, which need not exist

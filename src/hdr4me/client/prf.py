@@ -1,8 +1,8 @@
-"""The device's secret as a source of fixed answers: HMAC-SHA256 over labels; standard library only.
+"""Memoized random numbers from the device's secret: HMAC-SHA256 over labels; standard library only.
 
 The message of every HMAC is, in this order: the 18 bytes of "hdr4me-permanent-1", the 32 bytes of the series, one byte
-that says what for (`Use`), two numbers a and b and the block's number, each in four bytes, big end first. The blocks
-0, 1, 2, … of 32 bytes follow each other in a stream; numbers are read from it big end first.
+for the purpose (`Use`), two integers a and b and the index of the block, each in four bytes, big-endian. A stream is
+the concatenation of the blocks 0, 1, 2, … of 32 bytes each; numbers in it are big-endian.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PREFIX = b"hdr4me-permanent-1"
 
 
 class Use(IntEnum):
-    """What a stream is for: one byte of its label."""
+    """The purpose of a stream: one byte of its label."""
 
     QUESTIONS = 0
     FRACTION = 1
@@ -28,7 +28,7 @@ class Use(IntEnum):
 
 
 class Stream:
-    """The bytes that one label gives, read as numbers: a source of draws that is the label's for ever."""
+    """A deterministic source of random numbers: the pseudorandom bytes of one label."""
 
     def __init__(self, secret: bytes, series: str, use: Use, a: int = 0, b: int = 0) -> None:
         self._secret = secret
@@ -37,7 +37,7 @@ class Stream:
         self._left = b""
 
     def take(self, count: int) -> bytes:
-        """The next `count` bytes."""
+        """Return the next `count` bytes."""
         while len(self._left) < count:
             message = self._label + struct.pack(">I", self._block)
             self._left += hmac.digest(self._secret, message, "sha256")
@@ -46,15 +46,15 @@ class Stream:
         return found
 
     def bits(self, n: int) -> int:
-        """The number in the next ⌈n/8⌉ bytes, without its lowest bits beyond n."""
+        """Return the number in the next ⌈n/8⌉ bytes, reduced to its n highest bits."""
         size = -(-n // 8)
         return int.from_bytes(self.take(size), "big") >> (8 * size - n)
 
     def below(self, n: int) -> int:
-        """A number below `n`, by the rule of every channel: a word modulo n, words that would favor some skipped."""
+        """Return a uniform number below `n` by rejection sampling, as all channels do."""
         return below(self, n)
 
 
 def secret_mark(secret: bytes) -> str:
-    """What the ledger keeps to know the secret again: the first 16 bytes of its own stream, in hexadecimal."""
+    """Return the mark that identifies the secret in the ledger: 16 bytes of a stream of the secret, in hexadecimal."""
     return Stream(secret, "00" * 32, Use.SECRET).take(16).hex()

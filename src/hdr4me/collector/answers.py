@@ -18,7 +18,7 @@ from hdr4me.collector.errors import Refusal
 from hdr4me.collector.stores.protocol import Quarantine, Round, Store
 from hdr4me.errors import HDR4MEError
 from hdr4me.pages.answer import as_csv as rows_as_csv
-from hdr4me.pages.html import FIELDS, stamp
+from hdr4me.pages.html import FIELDS, provenance
 from hdr4me.statistics.intervals import quantile
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
@@ -190,7 +190,7 @@ def estimated(tally: Tally, asked: Asked) -> dict[str, Any]:
     else:
         rows = found.table(asked.level)
     about = {"reports": tally.n_reports, "rejected": tally.rejected, "simultaneous": False}
-    made = stamp(tally.survey.fingerprint, tally.survey.epsilon, asked.level)
+    made = provenance(tally.survey.fingerprint, tally.survey.epsilon, asked.level)
     return {**made, **about, "advice": advice, "rows": rows}
 
 
@@ -207,7 +207,7 @@ def _averaged(tallies: Sequence[Tally], level: float) -> dict[str, Any]:
     """The fields of the document for the average of rounds with memoized responses."""
     answers = [tally.estimate() for tally in tallies]
     found = average(
-        [answer.value for answer in answers], [answer.standard_error for answer in answers], permanent=True
+        [answer.value for answer in answers], [answer.standard_error for answer in answers], memoized=True
     )
     fewest = np.min([answer.n_answers for answer in answers], axis=0)
     reach = quantile(level, fewest) * found.standard_error

@@ -23,7 +23,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 from hdr4me.accounting.poisoning import manipulation_bounds
-from hdr4me.auditing.alarms import watch
+from hdr4me.auditing.alarms import present_shares, watch
 from hdr4me.collector.answers import Asked, Snapshot, as_csv
 from hdr4me.collector.errors import Refusal
 from hdr4me.collector.export import write_parquet
@@ -324,6 +324,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
     except Refusal:
         held = None
     tally = None if held is None else held.every
+    present = None if tally is None else present_shares(tally)
     return {
         "round": number,
         "survey": round.fingerprint,
@@ -338,7 +339,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         "by_source": sorted(by_source.items()),
         "rejected": store.rejections(number),
         "plan": _plan(tally, settings.tolerance),
-        "manipulation_bounds": [one.to_dict() for one in manipulation_bounds(survey)],
+        "manipulation_bounds": [one.to_dict() for one in manipulation_bounds(survey, present)],
         **({"alarms": []} if held is None else _alarms(held)),
         "quarantines": store.quarantines(number),
         "damaged_blocks": len([damage for damage in store.damage() if damage.round in (None, number)]),

@@ -25,7 +25,7 @@ from hdr4me.io.report import Reason, Report, pack, prefix_of, understood
 from hdr4me.kernels.exact.count import count_reports
 from hdr4me.kernels.exact.ids import warm
 from hdr4me.survey import Survey
-from hdr4me.survey.canonical import no_twins
+from hdr4me.survey.canonical import no_duplicates
 from hdr4me.survey.layout import Layout
 from hdr4me.tally.tally import count_any
 
@@ -174,7 +174,7 @@ class Forms:
         document: Any = None
         if len(content) <= self.longest + 256:
             with suppress(ValueError, RecursionError):
-                document = json.loads(content.decode("utf-8"), object_pairs_hook=no_twins)
+                document = json.loads(content.decode("utf-8"), object_pairs_hook=no_duplicates)
         if not isinstance(document, dict) or set(document) != {"id", "report"}:
             return Reason.MALFORMED.text
         text = document["id"]

@@ -1,4 +1,4 @@
-"""The demonstration: a simulated panel of 64 dimensions; survey, perturb, tally, estimate, and a page that shows it."""
+"""The demonstration: a complete collection on a simulated panel of 64 dimensions, and a page with the results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NUMERIC: dict[str, tuple[float, float]] = {
 
 
 def panel_schema() -> Schema:
-    """48 hourly dimensions (heart rate and steps, each a curve), 8 other numbers, 8 questions with fixed answers."""
+    """48 hourly dimensions (heart rate and steps, each a curve), 8 other numbers and 8 categorical dimensions."""
     hourly = [Numeric(f"heart_rate_{hour}", 30, 200, curve="heart rate") for hour in HOURS]
     hourly += [Numeric(f"steps_{hour}", 0, 4000, curve="steps") for hour in HOURS]
     others = [Numeric(name, low, high) for name, (low, high) in _NUMERIC.items()]
@@ -49,7 +49,7 @@ def panel_schema() -> Schema:
 
 
 def panel(users: int, seed: int) -> pa.Table:
-    """Records of `users` people; about one value in two hundred is missing, as in real life."""
+    """Simulated records of `users` people; 0.5 % of the values are missing."""
     rng = np.random.default_rng(seed)
     hour = np.arange(24)
     lateness = rng.normal(0, 1.5, (users, 1))
@@ -82,7 +82,7 @@ def panel(users: int, seed: int) -> pa.Table:
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demonstration made; `rows` and `advice` use the truth, which a real collector never sees."""
+    """The results of the demonstration; `rows` and `advice` use true values, which a collector does not have."""
 
     survey: Survey
     tally: Tally
@@ -91,11 +91,11 @@ class Demo:
 
     @property
     def coverage(self) -> float:
-        """The share of 95 % intervals that hold the truth."""
+        """The share of 95 % intervals that contain the true value."""
         return float(np.mean([row["lower"] <= row["true"] <= row["upper"] for row in self.rows]))
 
 
-# Called with the name of a step and its number of records; yields what is called with records that are done.
+# Called with the name of a step and its number of records; yields a function that is called with finished records.
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 
 
@@ -108,22 +108,22 @@ def run_demo(
     say: Callable[[str], None] = lambda _: None,
     progress: Progress = lambda label, total: nullcontext(lambda count: None),
 ) -> Demo:
-    """Every step as a collector would take it, with its file left in `folder`; only the panel is seeded."""
+    """Run every step of a collection and write its files to `folder`; only the simulated records are seeded."""
     from hdr4me.demo.page import write_page
 
     schema = panel_schema()
-    say(f"designing the survey: epsilon = {epsilon:g}, one dimension from each user, optimal tables")
+    say(f"creating the survey: ε = {epsilon:g}, each user answers 1 of {len(schema)} questions")
     survey = Survey(schema, epsilon=epsilon, mechanism="optimal", sampled=1, name="fitness panel")
     folder.mkdir(parents=True, exist_ok=True)
     survey.save(folder / "survey.json")
-    say(f"simulating {users:,} wearers of a fitness band, {len(schema)} dimensions")
+    say(f"simulating the records of {users:,} users")
     records = panel(users, seed)
     with replacing(folder / "records.parquet") as temporary:
         pq.write_table(records, temporary)
-    say("perturbing every record with cryptographic randomness")
+    say("randomizing the records")
     with progress("perturbing", users) as advance:
         Local().perturb(folder / "records.parquet", survey, folder / "reports.parquet", progress=advance)
-    say("tallying the reports")
+    say("counting the reports")
     with progress("tallying", users) as advance:
         tally = Local().tally([folder / "reports.parquet"], survey, progress=advance)
     tally.save(folder / "panel.tally")
@@ -135,14 +135,14 @@ def run_demo(
     low, high = np.array([schema[name].bounds for name in estimate.means.dimensions]).T
     true = 2 * (np.array([truth[name, None] for name in estimate.means.dimensions]) - low) / (high - low) - 1
     before, after = (np.mean((found.means.scaled_value - true) ** 2) for found in (estimate, better))
-    errors = f"The true mean square errors on [-1, 1]: {before:.3g} before, {after:.3g} after."
+    errors = f"Actual mean squared error on [-1, 1]: {before:.3g} before, {after:.3g} after."
     demo = Demo(survey, tally, rows, f"{better.advice[0]} {errors}")
     write_page(demo, folder)
     return demo
 
 
 def true_values(records: pa.Table, schema: Schema) -> dict[tuple[str, str | None], float]:
-    """The panel's means and, by category, frequencies after the client's own cleaning of gaps and of range."""
+    """True means and frequencies after the client has replaced missing values and clipped to the range."""
     truth: dict[tuple[str, str | None], float] = {}
     for name in schema.columns:
         dimension: Any = schema[name]

@@ -1,4 +1,4 @@
-"""The demonstration's page: what was collected, how close it came, in pictures."""
+"""The page of the demonstration: estimates beside true values."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ def write_page(demo: Demo, folder: Path) -> None:
         days, categories, errors = (draw(demo.rows) for draw in (_days, _categories, _errors))
         text = page(
             "A private collection, end to end",
-            f"{n:,} simulated users, {len(survey.schema)} dimensions, epsilon = {survey.epsilon:g}: each user sent "
+            f"{n:,} simulated users, {len(survey.schema)} dimensions, ε = {survey.epsilon:g}: each user sent "
             f"{survey.report_size} bytes.",
             section(
-                "What happened",
+                "Method",
                 paragraph(
-                    f"Every user drew {survey.sampled} of {len(survey.schema)} dimensions at random, randomized it "
-                    f"with an integer table whose likelihood ratios are at most e^{survey.epsilon_per_answer:g}, and "
-                    "sent the result. The collector never holds a true value; this page does, to show that "
-                    f"{demo.coverage:.1%} of the 95 % intervals contain it. Re-calibration: {demo.advice}"
+                    f"Every user answered {survey.sampled} of {len(survey.schema)} questions, chosen at random. The "
+                    "device randomized the answer with an integer table whose likelihood ratios are at most "
+                    f"e^{survey.epsilon_per_answer:g}. The collector never has true values; this page uses them to "
+                    f"show that {demo.coverage:.1%} of the 95 % intervals contain them. Re-calibration: {demo.advice}"
                 ),
             ),
-            section("The day of an average wearer", figure(days, "True hourly means (line) and estimates.")),
-            section("Questions with fixed answers", figure(categories, "True shares (grey) and estimates.")),
+            section("Average day", figure(days, "True hourly means (line) and estimates.")),
+            section("Categorical questions", figure(categories, "True shares (gray) and estimates.")),
             section(
-                "Is the error what it says it is?",
-                paragraph("Each error divided by its standard error should be a standard normal variate."),
+                "Calibration of the standard errors",
+                paragraph("Errors divided by their standard errors follow a standard normal distribution."),
                 figure(errors, f"(estimate − truth)/standard error of {len(demo.rows)} estimates."),
             ),
-            section("Every estimate", table(keys, [[row[key] for key in keys] for row in demo.rows])),
+            section("All estimates", table(keys, [[row[key] for key in keys] for row in demo.rows])),
         )
         write_text(folder / "report.html", text)
         write_text(folder / "day.svg", svg(days))
 
 
 def _points(rows: list[dict[str, Any]]) -> tuple[list[float], list[float], list[float]]:
-    """The truth, the estimates, and how far their intervals reach."""
+    """True values, estimates and half-widths of intervals."""
     estimates = [row["estimate"] for row in rows]
     return [row["true"] for row in rows], estimates, [row["upper"] - row["estimate"] for row in rows]
 

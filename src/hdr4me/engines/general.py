@@ -1,4 +1,4 @@
-"""Records to reports: by the compiled kernel where every answer is single bytes, else by the channels' responses."""
+"""Records to reports: by the compiled kernel if all answers are single bytes, otherwise by the channels' responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ONE = 65536.0  # one row in fixed point
 
 
 def perturb_source(source: Source, survey: Survey, *, threads: int = 1) -> Bytes:
-    """Padded reports of records: by the compiled kernel where every answer is single bytes, else by `perturb_any`."""
+    """Padded reports of records: by the compiled kernel if all answers are single bytes, otherwise by `perturb_any`."""
     if survey.byte_wise:
         return perturb(source.columns, plan_of(survey), source.n, threads=threads)
     return perturb_any(source.columns, survey, source.n, source.vectors, SecureDraws())
@@ -50,8 +50,8 @@ def perturb_any(columns: Columns, survey: Survey, n: int, vectors: Vectors, draw
 
 
 def _by_question(asked: Numbers, n_questions: int) -> Iterator[tuple[int, Numbers, tuple[Any, Any]]]:
-    """Each question that is asked, the users who answer it, and where it stands in `asked`."""
-    if n_questions == 1:  # a slice is much quicker than the same places one by one
+    """Each question with an answer, the users who answer it, and its positions in `asked`."""
+    if n_questions == 1:  # a slice is much faster than an array of positions
         yield 0, np.arange(len(asked)), (slice(None), 0)
         return
     order = np.argsort(asked.astype(np.uint16), axis=None, kind="stable")
@@ -62,7 +62,7 @@ def _by_question(asked: Numbers, n_questions: int) -> Iterator[tuple[int, Number
 
 
 def answers_of(channel: Channel, x: int, n: int) -> Numbers:
-    """Outputs [n, fields] of n users with input x of this channel, drawn as `perturb_source` draws them."""
+    """Outputs [n, fields] of n users with input x of this channel, drawn as in `perturb_source`."""
     response = channel.response
     if channel.rows is None or len(channel.inputs) > 1:
         return response.sample(response.inputs_of(x, n), SecureDraws())
@@ -98,7 +98,7 @@ def _ranges(survey: Survey) -> NDArray[np.float64]:
 
 
 def _inputs(records: Records, survey: Survey, asked: Numbers, draws: SecureDraws) -> Numbers:
-    """The channels' inputs [n, m]: each dimension's value placed, rounded at random, and put together."""
+    """The inputs [n, m] of the channels: each value is encoded, rounded randomly, and combined with the others."""
     each = [
         [] if q.channel.response.wide else list(zip(q.dimensions, q.channel.inputs, strict=True))
         for q in survey.questions
@@ -115,7 +115,7 @@ def _inputs(records: Records, survey: Survey, asked: Numbers, draws: SecureDraws
 
 
 def _places(records: Records, dims: Numbers) -> Numbers:
-    """The positions of dimensions dims [n, m] of each record, by the kernel that reads and cleans values."""
+    """The positions of dimensions dims [n, m] of each record, from the kernel that cleans values."""
     n, m = dims.shape
     nothing = np.zeros(len(records.ranges), np.int64)
     plan = Plan(m, 1, 0, np.zeros(1, np.uint32), records.ranges, False, nothing, nothing)
@@ -124,12 +124,12 @@ def _places(records: Records, dims: Numbers) -> Numbers:
     return out.reshape(n, m)
 
 
-# -- a survey as the arrays that kernels take -----------------------------------------------------------------
+# -- a survey as arrays for the kernels -----------------------------------------------------------------
 
 
 @lru_cache(maxsize=32)
 def plan_of(survey: Survey) -> Plan:
-    """The kernel's view of a survey whose answers are single bytes; a formula is not repeated here, only laid out."""
+    """The arrays of a survey for the kernel, if all answers are single bytes."""
     channels = survey.channels
     rows = [channel.rows or () for channel in channels]
     bits = columns_bits(max(len(table[0]) for table in rows))
@@ -157,7 +157,7 @@ def plan_of(survey: Survey) -> Plan:
 
 
 def placing(survey: Survey, first: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How each dimension's values become positions, its inputs counted from `first`: the kernel's five numbers."""
+    """The kernel's five numbers that convert the values of each dimension to positions, with inputs from `first` on."""
     d = len(survey.schema)
     low, scale, bottom, top, default = np.zeros((5, d))
     scale += 1.0
@@ -165,7 +165,7 @@ def placing(survey: Survey, first: NDArray[np.int64]) -> NDArray[np.float64]:
         for j, input_ in zip(question.dimensions, question.channel.inputs, strict=True):
             dimension, n_levels = survey.schema.dimensions[j], input_.n_levels
             if not n_levels:
-                continue  # a vector is not one number: the channel's response encodes it
+                continue  # the channel's response encodes a vector
             bottom[j] = first[j] * _ONE
             top[j] = bottom[j] + (n_levels - 1) * _ONE
             default[j] = bottom[j] + dimension.encode(None, input_.size)

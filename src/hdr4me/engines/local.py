@@ -1,4 +1,4 @@
-"""This machine as an engine: records to reports, reports to a tally, streaming, on all its cores."""
+"""The engine of this machine: it streams records to reports and reports to a tally, on all cores."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _n_cores() -> int:
 
 @dataclass(frozen=True)
 class Local:
-    """Perturb and tally here; memory does not grow with the number of users.
+    """Perturb and tally on this machine, with memory that does not grow with the number of users.
 
     >>> import pyarrow as pa
     >>> from hdr4me.survey import Numeric, Schema
@@ -56,10 +56,10 @@ class Local:
 
     def __post_init__(self) -> None:
         if not isinstance(self.threads, int) or self.threads < 1:
-            raise InvalidInput(f"threads = {self.threads!r} must be a whole number, at least 1")
+            raise InvalidInput(f"threads = {self.threads!r} must be a positive integer")
 
     def reports(self, records: Any, survey: Survey) -> Iterator[NDArray[np.uint8]]:
-        """Reports of records, as blocks of uint8 [n, report_size], with the system's randomness.
+        """Reports of records, as blocks of uint8 [n, report_size], randomized with the operating system's generator.
 
         Records are files (a path, several, or `RecordFiles`), an Arrow table or batch, a frame (pandas, polars), or a
         matrix [n, columns] of numbers (`Schema.columns`) in which a categorical dimension holds category indices.
@@ -76,9 +76,9 @@ class Local:
         progress: Progress | None = None,
         on_quality: OnQuality = judge,
     ) -> int:
-        """Write the reports of records to a file, its format by its suffix; returns how many there are.
+        """Write the reports of records to a file in the format of its suffix; returns the number of reports.
 
-        The file appears whole or not at all, whatever happens on the way.
+        The file is written atomically.
         """
         check_survey(survey)
         total = DataQuality.empty(survey)
@@ -94,9 +94,9 @@ class Local:
         return total.n_records
 
     def table(self, records: Any, survey: Survey, *, on_quality: OnQuality = judge) -> pa.Table:
-        """The reports of records as an Arrow table with one column, `report`, for any library that takes Arrow.
+        """The reports of records as an Arrow table with one column, `report`.
 
-        Its metadata has the survey's fingerprint. `polars.from_arrow(table)` and `table.to_pandas()` make frames of it.
+        Its metadata holds the survey's fingerprint. `polars.from_arrow(table)` and `table.to_pandas()` convert it.
         """
         check_survey(survey)
         schema = schema_of(survey)
@@ -109,7 +109,7 @@ class Local:
         return pa.Table.from_batches(batches, schema)
 
     def data_quality(self, records: Any, survey: Survey) -> DataQuality:
-        """What `perturb` would find in the records, without making a report."""
+        """The data-quality report of records, without creating reports."""
         check_survey(survey)
         total = DataQuality.empty(survey)
         for source in self._sources(records, survey):
@@ -125,7 +125,7 @@ class Local:
         strict: bool = False,
         progress: Progress | None = None,
     ) -> Tally:
-        """The tally of files of reports, or of folders of them: see `hdr4me.engines.Engine.tally`."""
+        """The tally of files or folders of reports (see `hdr4me.engines.Engine.tally`)."""
         check_survey(survey)
         paths = [file for source in paths_of(reports) for file in files_of(source)]
         with nullcontext() if strict or quarantine is None else Quarantine(quarantine) as handler:
@@ -134,19 +134,19 @@ class Local:
     def pair_counts(
         self, reports: FilePath | Sequence[FilePath], survey: Survey, pairs: Sequence[tuple[str, str]]
     ) -> PairCounts:
-        """Two answers of one report counted together, from files of reports or folders of them."""
+        """Joint counts of two answers of one report, from files or folders of reports."""
         check_survey(survey)
         counts = PairCounts(survey, pairs)
         for file in (file for source in paths_of(reports) for file in files_of(source)):
             counts.add_file(file)
         return counts
 
-    # -- the work ----------------------------------------------------------------------------------------------
+    # -- implementation ----------------------------------------------------------------------------------------------
 
     def _tally_files(
         self, paths: Sequence[FilePath], survey: Survey, handler: OnRejected | None, progress: Progress | None
     ) -> Tally:
-        """Files side by side when there are several; handlers see one thread at a time."""
+        """Tally several files in parallel; handlers are called by one thread at a time."""
         lock = threading.Lock()
 
         def locked(call: Callable[[Any], None], value: Any) -> None:
@@ -158,7 +158,7 @@ class Local:
         def one(path: FilePath) -> Tally:
             tally = Tally(survey)
             blocks = read_blocks(path, survey)
-            # Rejected reports come with their block, so that handlers see one thread. One thread is one: nothing
+            # Rejected reports come with their block, so that one thread calls the handlers. With one thread, nothing
             # changes cores.
             for block in ahead(blocks) if self.threads > 1 else blocks:
                 tally.add_read(block, on_rejected=on_rejected, where=str(path))
@@ -184,7 +184,7 @@ class Local:
                 yield from_batch(batch, survey)
 
     def _block(self, source: Source, survey: Survey) -> NDArray[np.uint8]:
-        """The reports of a source; a plain matrix whose columns are all sent has a kernel of its own."""
+        """The reports of a source; a plain matrix whose columns are all sent has its own kernel."""
         from hdr4me.engines.general import perturb_source, plan_of
         from hdr4me.kernels.exact.perturb import perturb_matrix
         from hdr4me.kernels.machine.intrinsics import WIDTH
@@ -208,12 +208,12 @@ class Local:
 def open_local(master: str | None = None) -> Iterator[Local]:
     """The engine of this machine, which has no master."""
     if master is not None:
-        raise InvalidInput.of("master", master, "nothing: this engine has no master")
+        raise InvalidInput.of("master", master, "omitted, because the local engine has no master")
     yield Local()
 
 
 def ahead(items: Iterable[T]) -> Iterator[T]:
-    """The same items, each made in another thread while the one before is used."""
+    """The same items, each computed in another thread while the previous item is used."""
     iterator, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(next, iterator, end)

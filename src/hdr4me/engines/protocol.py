@@ -1,4 +1,4 @@
-"""What every engine offers: records become reports, and reports a tally."""
+"""The protocol of engines, which turn records into reports and reports into a tally."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Progress = Callable[[int], None]  # called with the number of records or reports
 
 
 class Engine(Protocol):
-    """Where the work is done. Every engine gives the same counts for the same reports.
+    """An engine. Every engine gives the same counts for the same reports.
 
-    An engine of another package has these three methods and registers how it is opened in `ENGINES`; the command line
-    then knows it as `--engine NAME`, and `hdr4me.checks.check_engine` says whether it keeps the contract.
+    An engine of another package implements these three methods and registers a function that opens it in `ENGINES`. The
+    command line then supports it as `--engine NAME`. `hdr4me.checks.check_engine` tests its contract.
     """
 
     def perturb(
@@ -35,10 +35,10 @@ class Engine(Protocol):
         progress: Progress | None = None,
         on_quality: OnQuality = judge,
     ) -> int:
-        """Write the reports of records to `target`, whole or not at all; returns how many there are."""
+        """Write the reports of records to `target` atomically; returns the number of reports."""
 
     def data_quality(self, records: Any, survey: Survey) -> DataQuality:
-        """What `perturb` would find in the records, without making a report."""
+        """The data-quality report of records, without creating reports."""
 
     def tally(
         self,
@@ -49,10 +49,10 @@ class Engine(Protocol):
         strict: bool = False,
         progress: Progress | None = None,
     ) -> Tally:
-        """Count files of reports, or folders of them; a bad report is left out and counted by its reason."""
+        """Count files or folders of reports; bad reports are excluded and counted by reason."""
 
 
-# How an engine is opened: with the master's address if one is given; closed when the context ends.
+# Functions that open an engine, with the address of the master if given; the context closes it.
 Open = Callable[[str | None], AbstractContextManager[Engine]]
 
 ENGINES: Registry[Open] = Registry(
@@ -68,6 +68,6 @@ def paths_of(reports: FilePath | Sequence[FilePath]) -> list[FilePath]:
 
 
 def check_survey(survey: object) -> None:
-    """Every engine's methods take the data first and the survey second: the wrong way round is named."""
+    """Raise an error unless `survey` is a Survey: all methods of engines accept the data first."""
     if not isinstance(survey, Survey):
         raise InvalidInput(f"survey = {survey!r} must be a Survey")

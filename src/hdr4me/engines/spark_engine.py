@@ -1,4 +1,4 @@
-"""Spark as an engine: our kernels in its executors, integers back in a tree, the same tally to the last bit."""
+"""The Spark engine: the executors run the same kernels, and their counts are added in a tree."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 
 
 def spark(session: SparkSession) -> Spark:
-    """The engine on an open Spark session; `open_session` in `hdr4me.engines.spark_session` opens one."""
+    """The engine on an open Spark session (see `hdr4me.engines.open_session`)."""
     return Spark(session)
 
 
 class Spark:
-    """Perturb and tally on a cluster. Records may be anything that Spark reads; reports too.
+    """Perturb and tally on a cluster. Records and reports may be anything that Spark can read.
 
-    Reports never move between executors: each task counts its own into one vector of integers, and vectors are added
-    in a tree. Retried and speculative tasks give the same integers, and Spark takes each partition's once.
+    Reports are not shuffled between executors: each task counts its own reports into one vector of integers, and the
+    vectors are added in a tree. Retried and speculative tasks give the same integers, and Spark uses the result of each
+    partition once.
     """
 
     def __init__(self, session: SparkSession) -> None:
@@ -50,12 +51,12 @@ class Spark:
         progress: Progress | None = None,
         on_quality: OnQuality = judge,
     ) -> Any:
-        """Reports of records: a DataFrame with one column, `report`, or a folder of report files and their number.
+        """Reports of records: a DataFrame with one column, `report`; with `target`, the number of reports in a folder.
 
-        Every record is randomized ONCE: the DataFrame is materialised before it is returned (in the session's
-        checkpoint directory if it has one, else on the executors), because a lazy one would randomize each user anew
-        at every use, and two answers of one user spend twice the budget. With `target`, which must not exist, one
-        file for each task is written, and the folder appears whole or not at all.
+        Every record is randomized ONCE. The DataFrame is materialized before it is returned (in the session's
+        checkpoint directory if it has one, otherwise on the executors), because a lazy DataFrame would randomize each
+        user again at every use and spend the budget repeatedly. `target` must not exist; each task writes one file, and
+        the folder appears atomically.
         """
         check_survey(survey)
         if target is None:
@@ -66,7 +67,7 @@ class Spark:
         return n
 
     def data_quality(self, records: Any, survey: Survey) -> DataQuality:
-        """What `perturb` would find in the records, without making a report."""
+        """The data-quality report of records, without creating reports."""
         check_survey(survey)
         return spark_perturb.quality_of_records(self.session, records, survey)
 
@@ -83,16 +84,14 @@ class Spark:
     ) -> Tally:
         """The tally of reports: a DataFrame, or files and folders of files that every executor can open.
 
-        A DataFrame has a binary column `report`, or a text column `report` or `value` with a JSON report
-        in each row; its reports are the survey's by the caller's word unless the column says whose they are. Bad
-        reports are counted by reason and, with `quarantine` (a path for Spark to write, not there yet), written down as
-        JSON lines with reason, place and content; without any bad report nothing is written.
+        A DataFrame has a binary column `report`, or a string column `report` or `value` with a JSON report in each
+        row. Unless the metadata of the column names the survey, the caller must ensure that the reports belong to it.
+        Bad reports are counted by reason. With `quarantine`, a new path for Spark, they are also written as JSON lines
+        with reason, location and content; if there are none, nothing is written.
         """
         check_survey(survey)
-        if quarantine is not None and Path(quarantine).exists():  # said before the work rather than after it
-            raise InvalidInput(
-                f"quarantine = {quarantine} already exists: Spark writes a folder that is not there yet"
-            )
+        if quarantine is not None and Path(quarantine).exists():  # checked before the work starts
+            raise InvalidInput(f"quarantine = {quarantine} already exists: choose a new path for the folder")
         folder = None if quarantine is None else os.fspath(quarantine)
         tally = spark_tally.count_reports(self.session, reports, survey, folder)
         if strict and tally.rejected:
@@ -103,7 +102,7 @@ class Spark:
         return tally
 
     def pair_counts(self, reports: Any, survey: Survey, pairs: spark_tally.Names) -> PairCounts:
-        """Two answers of one report counted together, as one machine counts them, to the last bit."""
+        """Joint counts of two answers of one report, identical to those of the local engine."""
         check_survey(survey)
         return spark_tally.count_pairs(self.session, reports, survey, pairs)
 
@@ -116,7 +115,7 @@ class Spark:
         keep_rejected: bool = False,
         every: str | None = None,
     ) -> StreamingQuery:
-        """Fold a streaming DataFrame of reports into a tally in `folder`: see `spark_stream.follow`."""
+        """Add a streaming DataFrame of reports to a tally in `folder` (see `spark_stream.follow`)."""
         from hdr4me.engines.spark_stream import follow
 
         return follow(reports, survey, folder, keep_rejected=keep_rejected, every=every)

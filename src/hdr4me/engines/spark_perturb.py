@@ -1,7 +1,7 @@
-"""Records to reports on Spark: a DataFrame that is materialised once, or a folder that appears whole or not at all.
+"""Records to reports on Spark: a DataFrame that is materialized once, or a folder that is written atomically.
 
-Records are files that the executors read themselves, or what Spark has or reads. Each call of the kernel opens a
-keystream of its own from the operating system, so tasks, retries and forked workers never share a draw.
+The executors read files themselves; other records come from Spark. Each call of the kernel opens its own keystream from
+the operating system, so that tasks, retries and forked workers never share random numbers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
 from hdr4me.io import write_reports
 from hdr4me.io.blocks import to_wire
 from hdr4me.io.columns import DataQuality, OnQuality, data_quality, from_batch
-from hdr4me.io.origin import STANDARD_INPUT, RecordFiles, is_remote
 from hdr4me.io.reading import (
     Part,
     as_files,
@@ -48,6 +47,7 @@ from hdr4me.io.reading import (
     read_part,
     record_batches,
 )
+from hdr4me.io.source import STANDARD_INPUT, RecordFiles, is_remote
 from hdr4me.survey import Survey
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 Batches = Iterable[pa.RecordBatch]
 Task = Callable[..., Iterator[pa.RecordBatch]]
 
-# What a task counted, or why the job must stop; the file that it wrote and its number of reports; a report, the last
-# one of a task with the counts of its records.
+# The data-quality counts of a task, or the error that stops the job; the file of a task and its number of reports; a
+# report, where the last row of a task has the data-quality counts.
 QUALITY_SCHEMA = "data_quality binary, fault string"
 PART_SCHEMA = f"name string, n_reports long, {QUALITY_SCHEMA}"
 REPORT_SCHEMA = f"report binary, {QUALITY_SCHEMA}"
@@ -69,7 +69,7 @@ _FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "js
 
 
 def perturb_frame(session: SparkSession, records: Any, survey: Survey, on_quality: OnQuality) -> DataFrame:
-    """The reports of records, each drawn once, as a column `report` (see `Spark.perturb`)."""
+    """The reports of records, each randomized once, as a column `report` (see `Spark.perturb`)."""
     source, read = _record_source(session, records, survey)
     rows = source.mapInArrow(lambda rows: report_batches(read(rows), survey), REPORT_SCHEMA)
     durable = session.sparkContext.getCheckpointDir() is not None
@@ -82,11 +82,11 @@ def perturb_frame(session: SparkSession, records: Any, survey: Survey, on_qualit
 def perturb_to(
     session: SparkSession, records: Any, survey: Survey, target: Path, on_quality: OnQuality
 ) -> int:
-    """Write the reports of records into a new folder, one file for each task; how many (see `Spark.perturb`)."""
+    """Write the reports of records into a new folder, one file per task; returns their number (see `Spark.perturb`)."""
     source, read = _record_source(session, records, survey)
     target = Path(os.path.realpath(target))
     if target.exists():
-        raise InvalidInput(f"{target} exists: Spark writes a folder of reports that is not there yet")
+        raise InvalidInput(f"{target} already exists: choose a new path for the folder")
     token = secrets.token_hex(6)
     staging, final = (target.with_name(f".{target.name}.{token}.{kind}") for kind in ("tasks", "part"))
     staging.mkdir()
@@ -100,7 +100,7 @@ def perturb_to(
             raise FormatError("there are no records")
         on_quality(found)
         final.mkdir()
-        # Spark hands over each partition's result once, whatever was repeated: these files and no others exist.
+        # Spark returns the result of each partition once, even after retries: only these files are kept.
         for row in rows:
             (staging / row["name"]).rename(final / (row["name"][:10] + ".parquet"))
         final.rename(target)
@@ -111,17 +111,17 @@ def perturb_to(
 
 
 def quality_of_records(session: SparkSession, records: Any, survey: Survey) -> DataQuality:
-    """The data-quality report of records, without making a report."""
+    """The data-quality report of records, without creating reports."""
     source, read = _record_source(session, records, survey)
     rows = source.mapInArrow(lambda rows: quality_batches(read(rows), survey), QUALITY_SCHEMA)
     return quality_from(rows.collect(), survey)
 
 
 def _record_source(session: SparkSession, records: Any, survey: Survey) -> tuple[DataFrame, Work]:
-    """Rows for the tasks, and what makes of them the survey's dimensions of the records, in its order.
+    """Rows for the tasks, and a function that converts them to the columns of the survey, in order.
 
-    Files that every executor can open are read by the executors, by the rules of one machine; the rows are then the
-    numbers of the tasks. What is wrong with anything else is an error here, before any job.
+    The executors read files that they can open, by the same rules as the local engine; the rows are then the indices of
+    the tasks. Other invalid records are an error here, before any job starts.
     """
     files = as_files(records)
     if files is not None and all(_is_here(path) for path in files.paths):
@@ -133,7 +133,7 @@ def _record_source(session: SparkSession, records: Any, survey: Survey) -> tuple
 
 
 def _is_here(path: str) -> bool:
-    """Whether a path is read by the executors; what is not here may be where Spark looks, such as on HDFS."""
+    """Whether the executors read a path; other paths may be on a file system of Spark, such as HDFS."""
     if is_remote(path) or path.lower().endswith(".orc"):
         return False
     return path.startswith("file:") or path == STANDARD_INPUT or glob.has_magic(path) or Path(path).exists()
@@ -145,7 +145,9 @@ def _frame(session: SparkSession, records: Any, survey: Survey) -> DataFrame:
     if isinstance(records, tuple):
         if len(records) > 1:
             absent = next(path for path in records if not _is_here(path))
-            raise InvalidInput(f"{absent} is not a file here: read it with Spark and give the DataFrame")
+            raise InvalidInput(
+                f"{absent} does not exist on this machine: read it with Spark and pass the DataFrame"
+            )
         records = _read(session, records[0])
     elif is_frame(records) and not isinstance(records, DataFrame):
         batches = list(record_batches(records, survey))
@@ -167,7 +169,7 @@ def _read(session: SparkSession, path: str) -> DataFrame:
     from pyspark.errors import AnalysisException
 
     kind = record_format(path)
-    # Values of a CSV file stay text, as on one machine: no value can stop the job or be lost by a guessed type.
+    # Values of a CSV file stay strings, as in the local engine, so that no value is lost by an inferred type.
     reader = session.read.option("header", True) if kind == "csv" else session.read
     try:
         return reader.load(path, format=kind)
@@ -178,13 +180,13 @@ def _read(session: SparkSession, path: str) -> DataFrame:
 
 
 def record_format(path: str) -> str:
-    """Spark's name of a file's format, by its suffix; what has none is Spark's default, Parquet."""
+    """Spark's name of the format of a file, by its suffix; Parquet without a known suffix."""
     suffix = Path(urlsplit(path).path if "://" in path else path).suffix.lower()
     return _FORMATS.get(suffix, "parquet")
 
 
 def record_tasks(files: RecordFiles, parallelism: int) -> list[list[Part]]:
-    """What each task reads of files of records: row groups of Parquet files; text files go whole to one task."""
+    """The parts of files of records for each task: row groups of Parquet files, and whole text files."""
     step = task_bytes(sum(Path(x).stat().st_size for x in files.files() if Path(x).exists()), parallelism)
     tasks: list[list[Part]] = []
     room = 0
@@ -198,7 +200,7 @@ def record_tasks(files: RecordFiles, parallelism: int) -> list[list[Part]]:
 
 
 def quality_from(rows: Iterable[Any], survey: Survey) -> DataQuality:
-    """The sum of the counts in rows with the fields of `ACCOUNT_SCHEMA`; a fault among them is raised."""
+    """The sum of the counts in rows with the fields of `QUALITY_SCHEMA`; raises the first error among them."""
     total = DataQuality.empty(survey)
     for row in rows:
         if row["fault"] is not None:
@@ -208,11 +210,11 @@ def quality_from(rows: Iterable[Any], survey: Survey) -> DataQuality:
     return total
 
 
-# -- on the executors: Arrow batches come in and go out ------------------------------------------------------------
+# -- on the executors: functions of Arrow batches ------------------------------------------------------------
 
 
 def _guarded(schema: str) -> Callable[[Task], Task]:
-    """An error of the input becomes a row of the schema with a fault."""
+    """Turn an input error into a row of the schema with a fault."""
 
     def guard(work: Task) -> Task:
         @wraps(work)
@@ -233,7 +235,7 @@ def _read_parts(parts: Sequence[Part], survey: Survey) -> Iterator[pa.RecordBatc
 
 
 def _blocks(batches: Batches, survey: Survey) -> Iterator[tuple[NDArray[np.uint8], DataQuality]]:
-    """Blocks of reports of batches whose columns are the survey's in its order, and what their records were."""
+    """Blocks of reports of batches with the columns of the survey, in order, and their data-quality counts."""
     for batch in bounded(batches, batch_rows(survey)):
         source = from_batch(batch, survey)
         yield perturb_source(source, survey), data_quality(source, survey)
@@ -241,7 +243,7 @@ def _blocks(batches: Batches, survey: Survey) -> Iterator[tuple[NDArray[np.uint8
 
 @_guarded(REPORT_SCHEMA)
 def report_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
-    """Reports as a binary column, `report`; see `REPORT_SCHEMA`."""
+    """Reports as a binary column `report` (see `REPORT_SCHEMA`)."""
     waiting: pa.RecordBatch | None = None
     total = DataQuality.empty(survey)
     for block, found in _blocks(batches, survey):
@@ -260,7 +262,7 @@ def report_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]
 
 @_guarded(PART_SCHEMA)
 def write_part(batches: Batches, survey: Survey, folder: str, number: int) -> Iterator[pa.RecordBatch]:
-    """Write the reports to a file in `folder` with a random name, so that a repeated attempt writes its own file."""
+    """Write the reports to a file with a random name in `folder`, so that a retry writes a different file."""
     path = Path(folder, f"part-{number:05d}-{secrets.token_hex(8)}.parquet")
     n = 0
     writer = None
@@ -277,7 +279,7 @@ def write_part(batches: Batches, survey: Survey, folder: str, number: int) -> It
 
 @_guarded(QUALITY_SCHEMA)
 def quality_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
-    """The data-quality report of records, without making a report."""
+    """The data-quality report of records, without creating reports."""
     total = DataQuality.empty(survey)
     for batch in bounded(batches, batch_rows(survey)):
         total += data_quality(from_batch(batch, survey), survey)

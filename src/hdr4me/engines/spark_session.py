@@ -1,4 +1,4 @@
-"""What both directions on Spark need: a session, tasks, rows of output, faults, and the labeled column of reports."""
+"""Shared parts of the Spark engine: the session, tasks, output rows, errors, and the labeled column of reports."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from hdr4me.engines.spark_engine import Spark
 
-Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]  # what a task does with its rows
+Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]  # the function of a task for its rows
 T = TypeVar("T")
 
-# A task reads at least 8 MiB, since starting one takes as long, and at most 128 MiB, so that a retry is cheap.
+# A task reads at least 8 MiB, because starting a task takes as long, and at most 128 MiB, so that a retry is cheap.
 _SMALLEST, _LARGEST = 1 << 23, 1 << 27
 _TYPES: dict[str, Any] = {"binary": pa.binary(), "string": pa.string(), "long": pa.int64()}
 _INSTALL = "the Spark engine needs pyspark: pip install -e '.[spark]' in a clone of hdr4me"
@@ -32,7 +32,7 @@ _JAVA = "Spark needs Java 17 or later: install it and set JAVA_HOME, or put java
 
 
 def require_pyspark() -> None:
-    """Raise `MissingDependency` with the command that installs pyspark, if it is not there."""
+    """Raise `MissingDependency` with the installation command if pyspark is not installed."""
     try:
         import pyspark.sql  # noqa: F401
     except ImportError as error:
@@ -42,10 +42,10 @@ def require_pyspark() -> None:
 def open_session(
     master: str | None = None, *, name: str = "hdr4me", settings: dict[str, str] | None = None
 ) -> SparkSession:
-    """A session on `master`, or the one that is already open; quiet, and on this machine loopback only.
+    """A session on `master`, or the session that is already open; a local session uses the loopback interface only.
 
-    Without `master` Spark's own configuration decides, as under spark-submit. On this machine the executors run
-    this very interpreter; elsewhere `PYSPARK_PYTHON` or `spark.pyspark.python` names the one that has hdr4me.
+    Without `master`, Spark's own configuration applies, as under spark-submit. Local executors run the same Python
+    interpreter; on a cluster, `PYSPARK_PYTHON` or `spark.pyspark.python` must name an interpreter with hdr4me.
     """
     if master is not None and (not isinstance(master, str) or not master):
         raise InvalidInput(
@@ -60,7 +60,7 @@ def open_session(
         builder = builder.master(master)
         if master.startswith("local"):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-            # A laptop changes networks: its own name may not resolve, the loopback always does.
+            # The host name of a laptop may not resolve; the loopback address always does.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             for key in ("spark.driver.host", "spark.driver.bindAddress"):
                 builder = builder.config(key, "127.0.0.1")
@@ -79,7 +79,7 @@ def open_session(
 
 @contextmanager
 def open_spark(master: str | None = None) -> Iterator[Spark]:
-    """The Spark engine on a session of its own, stopped afterwards."""
+    """The Spark engine on its own session, which is stopped afterwards."""
     from hdr4me.engines.spark_engine import Spark
 
     session = open_session(master)
@@ -95,7 +95,7 @@ _SURVEY = "hdr4me.survey"
 
 
 def labels(survey: Survey) -> dict[str, Any]:
-    """A column's metadata; Spark keeps it in Parquet and in tables, and shows it when they are read."""
+    """The metadata of a column, which Spark keeps in Parquet files and tables."""
     return {"hdr4me.format": "hdr4me-reports", "hdr4me.version": "1", _SURVEY: survey.fingerprint}
 
 
@@ -108,7 +108,7 @@ def report_schema(survey: Survey) -> StructType:
 
 
 def report_column(reports: DataFrame, survey: Survey) -> DataFrame:
-    """The column of reports alone; FormatError if there is none, or if its label names another survey."""
+    """The column of reports; FormatError if there is none or if its metadata names another survey."""
     name = next((name for name in ("report", "value") if name in reports.columns), None)
     if name is None:
         raise FormatError(f"the DataFrame has no column 'report' or 'value': it has {reports.columns}")
@@ -127,12 +127,12 @@ def report_column(reports: DataFrame, survey: Survey) -> DataFrame:
 
 
 def task_bytes(total: int, parallelism: int) -> int:
-    """About how many of all bytes a task reads."""
+    """The approximate number of bytes for each task."""
     return min(max(-(-total // parallelism), _SMALLEST), _LARGEST)
 
 
 def each_task(tasks: Sequence[T], work: Callable[[T], Iterator[pa.RecordBatch]]) -> Work:
-    """Do the tasks whose numbers are in the first column."""
+    """Run the tasks whose indices are in the first column."""
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -143,7 +143,7 @@ def each_task(tasks: Sequence[T], work: Callable[[T], Iterator[pa.RecordBatch]])
 
 
 def partition() -> int:
-    """The number of the partition that this executor works on."""
+    """The index of the partition of this task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -151,13 +151,13 @@ def partition() -> int:
 
 
 def rows_of(schema: str, *rows: dict[str, Any]) -> pa.RecordBatch:
-    """Rows of output with the columns of a schema in Spark's words; what a row leaves out is null."""
+    """Output rows with the columns of a Spark schema; absent values are null."""
     fields: list[Any] = [pa.field(name, _TYPES[kind]) for name, kind in map(str.split, schema.split(", "))]
     return pa.RecordBatch.from_pylist(list(rows), schema=pa.schema(fields))
 
 
 def as_fault(error: HDR4MEError) -> str:
-    """An error of the input, which a retry would only repeat, as a text for the driver."""
+    """An input error as a string for the driver; a retry would fail in the same way."""
     if isinstance(error, FingerprintMismatch):
         what = str(error).split(" belongs to survey ")[0]
         return json.dumps(["fingerprint", what, error.expected, error.found])
@@ -165,6 +165,6 @@ def as_fault(error: HDR4MEError) -> str:
 
 
 def raise_fault(fault: str) -> None:
-    """Raise here, on the driver, what an executor found."""
+    """Raise an executor's error on the driver."""
     kind, *parts = json.loads(fault)
     raise {"fingerprint": FingerprintMismatch, "input": InvalidInput, "format": FormatError}[kind](*parts)

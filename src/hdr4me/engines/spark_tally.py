@@ -1,7 +1,8 @@
 """Reports to counts on Spark: each task counts its own reports into one vector, and the vectors are added in a tree.
 
-What executors do knows nothing of Spark: Arrow batches come in and go out. A partial tally is one int64 vector: the
-number of reports, the rejected ones by reason, then the counts. Adding vectors is adding tallies.
+The functions for executors do not depend on Spark: they map Arrow batches to Arrow batches. A partial tally is one
+int64 vector: the number of reports, the numbers of rejected reports by reason, then the counts. Adding vectors adds
+tallies.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from hdr4me.io.arrow import binary_format, reasons_of, rows_as_blocks, valid_bit
 from hdr4me.io.blocks import MOST_REJECTED, Block, from_wire
 from hdr4me.io.files import block_rows_of, read_blocks
 from hdr4me.io.lines import shown, understand
-from hdr4me.io.origin import RecordFiles
 from hdr4me.io.parquet import read_parquet
 from hdr4me.io.report import QUARANTINE_BYTES, left_out_lines, pack
+from hdr4me.io.source import RecordFiles
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 
@@ -46,13 +47,13 @@ if TYPE_CHECKING:
 Vector = NDArray[np.int64]
 Names = Sequence[tuple[str, str]]
 
-# One row of output is a partial tally, or why the job must stop, or a rejected report.
+# An output row is a partial tally, an error that stops the job, or a rejected report.
 SCHEMA = "partial binary, fault string, reason string, where string, content string"
 
-_HEAD = 1 + max(Reason)  # numbers before the counts: reports, then rejected ones of each reason
+_HEAD = 1 + max(Reason)  # elements before the counts: reports, then rejected reports of each reason
 _KEPT_AT_ONCE = 4096
-_MOST_SHOWN = 1 << 16  # bytes of a report of the wrong size that are kept
-_DIRECT_BYTES = 1 << 24  # partial tallies that together are no larger go straight to the driver
+_MOST_SHOWN = 1 << 16  # bytes of an oversized report that are kept
+_DIRECT_BYTES = 1 << 24  # partial tallies up to this total size go directly to the driver
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
@@ -87,8 +88,8 @@ def count_reports(
 
 
 def count_pairs(session: SparkSession, reports: Any, survey: Survey, pairs: Names) -> PairCounts:
-    """Two answers of one report counted together (see `Spark.pair_counts`)."""
-    nothing = PairCounts(survey, pairs)  # what cannot be counted together is an error before any job
+    """Joint counts of two answers of one report (see `Spark.pair_counts`)."""
+    nothing = PairCounts(survey, pairs)  # raises an error for invalid pairs before any job starts
     names = [(str(a), str(b)) for a, b in pairs]
     found = _output(session, reports, survey, names=names)
     if found is None:
@@ -99,7 +100,7 @@ def count_pairs(session: SparkSession, reports: Any, survey: Survey, pairs: Name
 def _output(
     session: SparkSession, reports: Any, survey: Survey, **options: Any
 ) -> tuple[DataFrame, int | None] | None:
-    """The rows that tasks make of a DataFrame or of files, and the number of tasks if known; None without any file."""
+    """The output rows of tasks for a DataFrame or files, and the number of tasks if known; None without files."""
     from pyspark.sql import DataFrame
 
     if isinstance(reports, DataFrame):
@@ -116,7 +117,7 @@ def _output(
 
 
 def _add_up(session: SparkSession, output: DataFrame, nothing: Vector, n_parts: int | None) -> Vector:
-    """Add the partial counts: in the executors first, unless they are few and small."""
+    """Add the partial counts, first on the executors unless their total size is small."""
     from pyspark.sql import functions as F
 
     partials = output.where("reason is null")
@@ -140,7 +141,7 @@ def _add_up(session: SparkSession, output: DataFrame, nothing: Vector, n_parts: 
 
 @dataclass(frozen=True)
 class Split:
-    """A range of a file's bytes: the row groups that begin in it; files of other formats go whole to the first."""
+    """A range of bytes of a file: the row groups that begin in it, or the whole file for other formats and start 0."""
 
     path: str
     start: int
@@ -148,7 +149,7 @@ class Split:
 
 
 def plan_tasks(paths: Iterable[FilePath], parallelism: int) -> list[list[Split]]:
-    """What each task reads: large files are cut, small ones put together, about one task for each core or more."""
+    """The parts for each task: large files are split and small files combined, for about one task per core or more."""
     files = [(path, path.stat().st_size) for path in map(Path, RecordFiles(list(paths)).files())]
     step = task_bytes(sum(size for _, size in files), parallelism)
     tasks: list[list[Split]] = []
@@ -181,14 +182,14 @@ def count_batches(
     keep: bool = False,
     names: Names | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Partial counts of the first column of batches, of pairs with `names`; `keep` hands rejected reports on."""
+    """Partial counts of the first column of batches, or joint counts with `names`; `keep` returns rejected reports."""
     return _counted(((where, block) for block in _blocks(batches, survey, where)), survey, keep, names)
 
 
 def count_splits(
     splits: Iterable[Split], survey: Survey, *, keep: bool = False, names: Names | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Partial counts of parts of files, read here and checked as one machine would."""
+    """Partial counts of parts of files, with the same checks as in the local engine."""
     blocks = ((split.path, block) for split in splits for block in _split_blocks(split, survey))
     return _counted(blocks, survey, keep, names)
 
@@ -213,7 +214,7 @@ def _counted(
 
 
 def add_partials(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One partial tally from many, and the first fault if there is one."""
+    """The sum of partial tallies, and the first fault if there is one."""
     total: Vector | None = None
     fault: str | None = None
     for batch in batches:
@@ -227,7 +228,7 @@ def add_partials(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def to_vector(counts: Tally | PairCounts) -> Vector:
-    """A tally, or pair counts, as a vector; adding vectors is adding tallies."""
+    """A tally, or pair counts, as a vector."""
     if isinstance(counts, PairCounts):
         return np.concatenate([counts.counts[key].ravel() for key in sorted(counts.counts)])
     rejected = counts.rejected
@@ -236,7 +237,7 @@ def to_vector(counts: Tally | PairCounts) -> Vector:
 
 
 def from_vector(vector: Vector, survey: Survey) -> Tally:
-    """The tally that a vector holds."""
+    """The tally in a vector."""
     tally = Tally(survey)
     tally.n_reports = int(vector[0])
     numbers = {Reason(code).text: int(vector[code]) for code in range(1, _HEAD) if vector[code]}
@@ -246,7 +247,7 @@ def from_vector(vector: Vector, survey: Survey) -> Tally:
 
 
 def pairs_from_vector(vector: Vector, survey: Survey, names: Names) -> PairCounts:
-    """The pair counts that a vector holds."""
+    """The pair counts in a vector."""
     found = PairCounts(survey, names)
     for counts in (found.counts[key] for key in sorted(found.counts)):
         own, vector = np.split(vector, [counts.size])
@@ -255,7 +256,7 @@ def pairs_from_vector(vector: Vector, survey: Survey, names: Names) -> PairCount
 
 
 class _Kept:
-    """Rejected reports on their way out, a few thousand at a time; beyond the quarantine's limit only their number."""
+    """Rejected reports in batches of a few thousand; beyond the quarantine's limit they are only counted."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[str, str, str]] = []
@@ -271,7 +272,7 @@ class _Kept:
             self._waiting.append(row)
 
     def batches(self, *, last: bool = False) -> Iterator[pa.RecordBatch]:
-        """Those found so far, if they are many or the last."""
+        """The reports so far, if they fill a batch or are the last."""
         if last:
             self._waiting += left_out_lines(self._left_out)
         while self._waiting and (last or len(self._waiting) >= _KEPT_AT_ONCE):
@@ -282,13 +283,13 @@ class _Kept:
 
 
 def _blocks(batches: Iterable[pa.RecordBatch], survey: Survey, where: str) -> Iterator[Block]:
-    """The blocks of reports in the first column of batches: binary reports, or text with a JSON report in each row."""
+    """The blocks of reports in the first column of batches: binary reports, or strings with one JSON report each."""
     first = 0
     for batch in batches:
         column = batch.column(0)
         text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        # As bytes with offsets of 32 bits, whatever Spark was told to use. A row that is not UTF-8 is rejected, where
-        # turning it into text would stop the whole job.
+        # As bytes with 32-bit offsets, whatever Spark's setting is. A row that is not UTF-8 is rejected; converting it
+        # to a string would stop the whole job.
         column = column.cast(pa.binary())
         if len(column):
             yield from (_text_blocks if text else _binary_blocks)(column, survey, where, first)
@@ -296,7 +297,7 @@ def _blocks(batches: Iterable[pa.RecordBatch], survey: Survey, where: str) -> It
 
 
 def _binary_blocks(column: Any, survey: Survey, where: str, first: int) -> Iterator[Block]:
-    """Blocks of the reports of the right size; Spark's binary columns have values of any size, and nulls."""
+    """Blocks of the reports of the right size; Spark's binary columns may have values of any size and nulls."""
     size, n = survey.report_size, len(column)
     _, offset_buffer, data = column.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32, n + 1, 4 * column.offset).astype(np.int64)
@@ -317,7 +318,7 @@ def _binary_blocks(column: Any, survey: Survey, where: str, first: int) -> Itera
 
 
 def _text_blocks(column: Any, survey: Survey, where: str, first: int) -> Iterator[Block]:
-    """Blocks of the valid JSON reports; a row is what a line is in a file."""
+    """Blocks of the valid JSON reports; each row is treated like a line of a file."""
     for start in range(0, len(column), MOST_REJECTED):
         rows: list[bytes] = []
         bad: list[Rejected] = []
@@ -330,4 +331,4 @@ def _text_blocks(column: Any, survey: Survey, where: str, first: int) -> Iterato
                 content = "" if line is None else shown(line, survey)
                 bad.append(Rejected(found, f"{where}, row {number}", content))
         packed = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), survey.report_size)
-        yield Block(packed, range(len(rows)), bad)  # checked already: the counting rejects none of them
+        yield Block(packed, range(len(rows)), bad)  # already checked: counting does not reject any of them

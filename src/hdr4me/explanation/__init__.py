@@ -1,4 +1,4 @@
-"""Explanations: what a survey asks, sends and reveals, in plain words, written from its document alone."""
+"""Explanations of a survey in plain words: what it asks, sends and reveals, derived from its document."""
 
 from __future__ import annotations
 

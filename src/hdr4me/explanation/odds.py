@@ -1,4 +1,4 @@
-"""ε in terms of guesses: how certain somebody who sees a report can become."""
+"""ε as a bound on guesses: how certain an observer of a report can become."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from hdr4me.survey import Survey
 
 
 def whole_loss(survey: Survey) -> Fraction:
-    """The largest factor by which one report changes the odds of two records: the m largest losses multiplied."""
+    """Return the largest factor by which a report changes the odds of two records: the m largest losses multiplied."""
     losses = sorted((question.channel.loss for question in survey.questions), reverse=True)
     return prod(losses[: survey.sampled], start=Fraction(1))
 
 
 def guess(before: Fraction | float, factor: Fraction | float) -> float:
-    """The largest probability that a guess can reach when its odds are multiplied by `factor`.
+    """Return the largest probability of a guess after its odds are multiplied by `factor`.
 
     >>> guess(0.5, 3), round(guess(0.001, 3), 6)
     (0.75, 0.002994)
@@ -25,7 +25,7 @@ def guess(before: Fraction | float, factor: Fraction | float) -> float:
 
 
 def share(value: float) -> str:
-    """A probability as a person reads it, never rounded down to less than it is.
+    """Format a probability as a percentage, rounded up.
 
     >>> [share(x) for x in (0.73106, 0.0029, 0.99996)]
     ['73.2 %', '0.3 %', 'almost 100 %']

@@ -1,19 +1,19 @@
-"""Prediction: the law of the errors of an answer, before anybody sends anything.
+"""Prediction: the distribution of the errors of an answer before any data are collected.
 
-A report about a row adds c·y to an estimate, y being the decoded report (value, present). With r reports and κ the part
-of the users' own spread that the draw of users adds,
+A report about a row adds c·y to an estimate, where y is the decoded report (value, present). With r reports and κ the
+share of the variance of the values that the sampling of users adds,
 
     Var(c·ȳ) = E[1/r]·(E Var(c·y | x) + κ·Var E(c·y | x)).
 
-The mean among users with a value is the ratio R = E y/E z, whose error is to first order that of (y − R·z)/π.
+The mean among users with a value is the ratio R = E y/E z. Its error is to first order that of (y − R·z)/π.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,25 +24,54 @@ from hdr4me.errors import InvalidInput
 from hdr4me.framework.moments import Floats, sampled_variance
 from hdr4me.framework.normal import joint_tolerance, log_probability_within
 from hdr4me.framework.population import Population
-from hdr4me.framework.small_samples import Counts, tolerance_within, within_few
+from hdr4me.framework.small_samples import Counts, probability_within_small, tolerance_within
+
+_LABELS = {"share": "share with", "chosen": "share choosing each of", "number chosen": "number chosen of"}
+
+
+class PredictedRow(NamedTuple):
+    """A row of an answer, or several rows of one dimension with the same distribution.
+
+    `name` is the statistic or the category, and `kind` the row's class in the prediction. `unit` converts the scale
+    [−1, 1] to the row's own units.
+    """
+
+    dimension: str
+    name: str
+    kind: int
+    unit: float
+
+    @property
+    def label(self) -> str:
+        """The row in words, such as "mean of age"."""
+        words = _LABELS.get(self.name, f"{self.name} of")
+        return f"{words} {self.dimension}"
+
+
+def own_unit(dimension: Any) -> float:
+    """A dimension's own units per unit of the scale [−1, 1]: half the range, a vector's norm, 1 for a frequency."""
+    low, high = dimension.bounds
+    return 1.0 if dimension.categories else (high - low) / 2
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """The errors of the rows of an answer, each N(bias, variance); rows that are alike are held once.
+    """The errors of the rows of an answer, each N(bias, variance); rows with the same distribution form one class.
 
-    What is returned per row is a plain number when all rows are alike, and otherwise an array with one entry for each.
-    Joint probabilities are products over rows: for unbiased jointly normal errors such a product is a lower bound of
-    the joint probability whatever the correlation (Šidák).
+    Results per row are one number if there is one class, and otherwise an array with one entry for each row. Joint
+    probabilities are products over rows. For unbiased jointly normal errors the product is a lower bound of the joint
+    probability, whatever the correlation (Šidák).
 
     Parameters
     ----------
     biases, variances, counts
-        Of each class of rows that are alike, and how many rows each class has.
+        The bias, the variance and the number of rows of each class, on the scale [−1, 1].
     reports
-        How many reports a row has. If they are few, probabilities are summed over their number.
+        The number of reports of a row. If it is small, probabilities are summed over its distribution.
     largest
-        The largest error of one report: with few reports, probabilities are Bernstein's bounds.
+        The largest error of one report. With a small number of reports, probabilities are Bernstein bounds.
+    rows
+        The named rows. `standard_errors`, `tolerances` and `probabilities_within` are by row, in own units.
 
     Examples
     --------
@@ -56,21 +85,56 @@ class Prediction:
     counts: NDArray[np.int64]
     reports: Counts | None = field(default=None, kw_only=True)
     largest: float | None = field(default=None, kw_only=True)
+    rows: tuple[PredictedRow, ...] = field(default=(), kw_only=True)
+
+    def in_own_units(self, per_class: ArrayLike) -> dict[PredictedRow, float]:
+        """A quantity on the scale [−1, 1] of each class, for each named row in its own units."""
+        each = np.broadcast_to(np.asarray(per_class, np.float64), self.biases.shape)
+        return {row: float(each[row.kind]) * row.unit for row in self.rows}
+
+    @property
+    def standard_errors(self) -> dict[PredictedRow, float]:
+        """The standard deviation of each named row, in its own units."""
+        return self.in_own_units(np.sqrt(self.variances))
+
+    def tolerances(self, probability: float, *, jointly: bool = False) -> dict[PredictedRow, float]:
+        """The tolerance of each named row in its own units, kept by each row alone or by all rows at once.
+
+        Jointly, every row has the same probability, so that a row's tolerance is proportional to its own standard
+        deviation. With a small number of reports all rows have one common tolerance on the scale [−1, 1].
+        """
+        if jointly and self.small_sample:
+            return self.in_own_units(self.tolerance(probability, jointly=True))
+        level = (
+            probability ** (1.0 / max(int(self.counts[self.variances > 0].sum()), 1))
+            if jointly
+            else probability
+        )
+        return self.in_own_units([self._tolerance_of(c, level) for c in range(self.biases.size)])
+
+    def probabilities_within(self, tolerances: Mapping[PredictedRow, float]) -> dict[PredictedRow, float]:
+        """The probability that the error of a named row is within a tolerance in its own units."""
+        δ, σ = self.biases, np.sqrt(self.variances)
+        found = {}
+        for row, tolerance in tolerances.items():
+            c = slice(row.kind, row.kind + 1)
+            found[row] = float(np.exp(self._log_within(δ[c], σ[c], np.asarray(tolerance / row.unit)))[0])
+        return found
 
     def _out(self, per_class: Floats) -> Floats:
-        """One number when all rows are alike, else one per row."""
+        """One number if there is one class, else one per row."""
         if per_class.size == 1:
             return per_class.reshape(())[()]
         return np.repeat(per_class, self.counts)
 
     @property
     def n_coordinates(self) -> int:
-        """How many rows there are: d when every dimension is a number."""
+        """The number of rows: d if every dimension is a number."""
         return int(self.counts.sum())
 
     @property
     def small_sample(self) -> bool:
-        """Whether there are so few reports that the normal law is not relied on."""
+        """Whether the number of reports is too small for the normal approximation."""
         return self.reports is not None and self.reports.small_sample
 
     @property
@@ -137,14 +201,24 @@ class Prediction:
             return joint_tolerance(self.biases, σ, k, probability)
         return max(joint_tolerance(b, s, 1, probability) for b, s in zip(self.biases, σ, strict=True))
 
+    def _tolerance_of(self, c: int, probability: float) -> float:
+        """The tolerance that one row of class c keeps with this probability."""
+        σ = math.sqrt(self.variances[c])
+        if not 0 < σ < math.inf:
+            return σ
+        if self.reports is not None and self.small_sample:
+            single = self.variances[c : c + 1] / self.reports.mean_inverse
+            return tolerance_within(single, np.ones(1, np.int64), self.reports, probability, self.largest)
+        return joint_tolerance(self.biases[c], σ, 1, probability)
+
     def _log_within(self, δ: Floats, σ: Floats, ξ: Floats) -> Floats:
-        """Nothing is kept by a row whose variance is infinite, whatever the tolerance."""
+        """Log-probabilities; −∞ for a row whose variance is infinite, whatever the tolerance."""
         if self.reports is None or not self.small_sample:
             found = log_probability_within(δ, σ, ξ)
         else:
             single = σ**2 / self.reports.mean_inverse
             with np.errstate(divide="ignore"):
-                found = np.log(within_few(single, self.reports, float(ξ), self.largest))
+                found = np.log(probability_within_small(single, self.reports, float(ξ), self.largest))
         return np.where(np.isfinite(σ), found, -np.inf)
 
     def _aligned(self, tolerance: ArrayLike) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
@@ -162,7 +236,7 @@ class Prediction:
 
 
 def one_report(moments: Moments, shares: Floats, *, share: bool = False) -> tuple[float, float]:
-    """E Var(c·y | x) and Var E(c·y | x) of what one report adds to a row, for users of these shares."""
+    """E Var(c·y | x) and Var E(c·y | x) of one report's contribution to a row, for values with these shares."""
     mean = shares @ moments.mean
     if mean.size == 1:
         c = np.ones(1)
@@ -180,7 +254,7 @@ def one_report(moments: Moments, shares: Floats, *, share: bool = False) -> tupl
 def survey_prediction(
     survey: Any, populations: Sequence[Population], users: int, *, share: bool = False
 ) -> Prediction:
-    """The errors of the rows of an answer, dimension by dimension, by the moments of a survey's own channels."""
+    """The errors of the rows of an answer, dimension by dimension, from the moments of the survey's channels."""
     found: dict[int, list[float]] = {}
     for q, question in enumerate(survey.questions):
         inverse = 1.0 / (users * float(survey.inclusion(q)))
@@ -198,4 +272,14 @@ def survey_prediction(
                 noise, spread = one_report(moments, shares, share=share)
                 found[j].append(float(sampled_variance(noise, spread, users, inverse)))
     variances = np.concatenate([found[j] for j in range(len(populations))])
-    return Prediction(np.zeros_like(variances), variances, np.ones(variances.size, np.int64))
+    rows: list[PredictedRow] = []
+    for j, dimension in enumerate(survey.schema.dimensions):
+        names = dimension.categories or [""] * len(found[j])
+        unit = 1.0 if share else own_unit(dimension)
+        statistic = "share" if share else "mean"
+        rows += [
+            PredictedRow(dimension.name, name or statistic, len(rows) + i, unit)
+            for i, name in enumerate(names)
+        ]
+    counts = np.ones(variances.size, np.int64)
+    return Prediction(np.zeros_like(variances), variances, counts, rows=tuple(rows))

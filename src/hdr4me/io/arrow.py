@@ -1,8 +1,8 @@
 """Reports in Arrow IPC: files, and streams with ids.
 
-Arrow's own reader maps a file or reads a whole batch, and inflates compressed batches to any size. Here footers and
-messages (both flatbuffers) are parsed from bytes in own memory, so that a file or a stream that changes or lies cannot
-crash the process or take more memory than a block; the columns themselves are read block by block.
+Arrow's own reader maps a file into memory or reads a whole batch, and decompresses batches to any size. This module
+parses footers and messages (both flatbuffers) from bytes that it has copied, and reads columns block by block. A file
+or stream that is malicious, or that changes while it is read, cannot crash the process or use more memory than a block.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ FORMAT, VERSION = b"hdr4me-reports", b"1"
 COLUMN = "report"
 _LABELS = (b"hdr4me.format", b"hdr4me.version", b"hdr4me.survey")
 
-# In an Arrow file's schema: that its last batch, without rows, says how many reports there are and their CRC-32.
+# Metadata keys of an Arrow file: its last batch has no rows and holds the number of reports and their CRC-32.
 CHECKSUM, ROWS, SUM = b"hdr4me.checksum", b"hdr4me.rows", b"hdr4me.crc32"
 
 FilePath = str | os.PathLike[str]
 
 
 def binary_format(path: FilePath) -> str | None:
-    """What a file's first bytes say: parquet, arrow, or None for text; an empty or mislabelled file is an error."""
+    """The format by a file's first bytes: parquet, arrow, or None for text; an empty or mislabeled file is an error."""
     with Path(path).open("rb") as file:
         start = file.read(6)
     if not start:
@@ -47,28 +47,28 @@ def binary_format(path: FilePath) -> str | None:
         return "arrow" if start == b"ARROW1" else "parquet"
     suffix = Path(path).suffix.lower()
     if suffix in (".parquet", ".arrow", ".feather"):
-        raise FormatError(f"{path} is not a whole {suffix[1:]} file: it does not begin like one")
+        raise FormatError(f"{path} is not a complete {suffix[1:]} file: its first bytes are wrong")
     return None
 
 
-# What Arrow raises for a damaged file.
+# The exceptions that Arrow raises for a damaged file.
 BROKEN = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
 
 
 @contextmanager
 def whole(path: FilePath, kind: str, *, quoted: bool = True) -> Iterator[None]:
-    """Arrow's many errors for a damaged file as one `FormatError`, which quotes them unless they may hold a record."""
+    """Turn Arrow's errors for a damaged file into `FormatError`, which quotes them unless they may contain a record."""
     try:
         yield
     except BROKEN as error:
         if isinstance(error, InvalidInput | FileNotFoundError | PermissionError | IsADirectoryError):
             raise
         reason = str(error).partition("\n")[0] if quoted else "it cannot be read"
-        raise FormatError(f"{path} is not a whole {kind} file: {reason or type(error).__name__}") from None
+        raise FormatError(f"{path} is not a complete {kind} file: {reason or type(error).__name__}") from None
 
 
 def schema_of(survey: Survey) -> pa.Schema:
-    """The file's schema: the column, and whose reports they are."""
+    """The schema of a file: the column of reports, and the survey's fingerprint."""
     kind: Any = pa.binary(survey.report_size) if survey.fixed_size else pa.binary()
     metadata: Any = dict(zip(_LABELS, (FORMAT, VERSION, survey.fingerprint.encode()), strict=True))
     return pa.schema([pa.field(COLUMN, kind, nullable=False)], metadata=metadata)
@@ -78,7 +78,7 @@ def schema_of(survey: Survey) -> pa.Schema:
 
 
 def valid_bits(column: Any) -> NDArray[np.bool_]:
-    """Which values of an Arrow array are there; Arrow's own way loads pandas for it, if that is installed."""
+    """Which values of an Arrow array are not null; Arrow's own method would import pandas if it is installed."""
     return np.frombuffer(column.is_valid().cast(pa.uint8()).buffers()[1], bool, len(column))
 
 
@@ -89,7 +89,7 @@ def rows_as_blocks(
     first: int,
     content: Callable[[int], str] = lambda row: "",
 ) -> Iterator[Block]:
-    """Rows as a block; as small blocks, with few rejected reports each, if some have a reason not to be counted."""
+    """Rows as one block, or as blocks with at most `MOST_REJECTED` rejected reports each if some are rejected."""
     if reasons is None:
         yield Block(rows, range(first + 1, first + len(rows) + 1))
         return
@@ -105,7 +105,7 @@ def rows_as_blocks(
 
 
 def read_arrow(path: FilePath, survey: Survey, block_rows: int) -> Iterator[Block]:
-    """Blocks of the reports in an Arrow IPC file (with its footer: a stream cut short would look complete)."""
+    """Blocks of the reports in an Arrow IPC file; the footer is required, since it shows that the file is complete."""
     with whole(path, "Arrow IPC"), Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         with pa.OSFile(str(path), "rb") as source:
@@ -120,15 +120,15 @@ def read_arrow(path: FilePath, survey: Survey, block_rows: int) -> Iterator[Bloc
                 yield from rows_as_blocks(path, rows, reasons, first)
                 first += len(rows)
         if checked and (last.get(ROWS), last.get(SUM)) != found.closing(first):
-            raise FormatError(f"{path} is not a whole Arrow IPC file: its checksum does not match")
+            raise FormatError(f"{path} is not a complete Arrow IPC file: its checksum does not match")
         if not first:
-            raise FormatError(f"{path} is empty: it has no reports")
+            raise FormatError(f"{path} contains no reports")
 
 
 def _batch_rows(
     file: Any, batch: Batch, survey: Survey, block_rows: int, sums: _Sums
 ) -> Iterator[tuple[Bytes, Bytes | None]]:
-    """The reports of a batch, block by block, and the reasons not to count them."""
+    """The reports of a batch, block by block, and the reasons for rejection."""
     (column,), n_missing = batch.columns, 0
     step = max(8, block_rows - block_rows % 8) if column.n_nulls else block_rows
     read = reader_of(file, step * max(survey.report_size, 4) + 4)
@@ -140,11 +140,11 @@ def _batch_rows(
         n_missing += 0 if missing is None else int(missing.sum())
         yield rows, reasons_of(n, good, missing)
     if n_missing != column.n_nulls:
-        raise ValueError("a batch has another number of nulls than it says")
+        raise ValueError("the number of nulls in a batch is wrong")
 
 
 def reasons_of(n: int, good: NDArray[np.bool_] | None, missing: NDArray[np.bool_] | None) -> Bytes | None:
-    """Why each of n rows is not counted, 0 if it is; `good` rows have the right length. None if all are counted."""
+    """The reason for rejecting each of n rows, 0 for none; `good` rows have the right length. None if all are good."""
     if missing is None and (good is None or good.all()):
         return None
     reasons = np.zeros(n, np.uint8)
@@ -156,43 +156,43 @@ def reasons_of(n: int, good: NDArray[np.bool_] | None, missing: NDArray[np.bool_
 
 
 class _Sums:
-    """The CRC-32 of all reports' bytes, and of their lengths where they differ; the same for any blocks."""
+    """The CRC-32 of the bytes of all reports, and of their lengths if they differ; independent of the block size."""
 
     def __init__(self) -> None:
         self._data = self._lengths = 0
         self._differ = False
 
     def add(self, data: Bytes, lengths: NDArray[np.int32] | None) -> None:
-        """Cover more reports."""
+        """Add reports to the checksum."""
         self._data = zlib.crc32(np.ascontiguousarray(data).data, self._data)
         if lengths is not None:
             self._differ = True
             self._lengths = zlib.crc32(lengths.astype("<i4").tobytes(), self._lengths)
 
     def closing(self, n_rows: int) -> tuple[bytes, bytes]:
-        """The number of reports and their checksum, as a file's last batch says them."""
+        """The number of reports and their checksum, in the format of a file's last batch."""
         more = f"{self._lengths:08x}" if self._differ else ""
         return str(n_rows).encode(), f"{self._data:08x}{more}".encode()
 
 
-# A second column that a file of the collector has: the reports' ids, which a tally does not read.
+# The second column of the collector's files: the ids of the reports, which a tally ignores.
 ID, ID_SIZE = "id", 16
 
 
 def without_ids(schema: pa.Schema) -> pa.Schema:
-    """The schema of a file of reports, without the collector's column of ids if it is there."""
+    """The schema of a file of reports without the collector's column of ids, if present."""
     has_ids = schema.names == [COLUMN, ID] and schema.field(1).type == pa.binary(ID_SIZE)
     return schema.remove(1) if has_ids else schema
 
 
 def check_schema(path: FilePath, schema: pa.Schema, survey: Survey) -> None:
-    """The schema is that of reports of this survey, or it is an error."""
+    """Raise an error unless the schema is that of reports of this survey."""
     metadata = schema.metadata or {}
     kind, version, found = (metadata.get(label, b"none").decode(errors="replace") for label in _LABELS)
     if kind != FORMAT.decode():
-        raise FormatError(f"{path} is not a file of reports: it does not say {FORMAT.decode()!r}")
+        raise FormatError(f"{path} is not a file of reports: its metadata lacks {FORMAT.decode()!r}")
     if version != VERSION.decode():
-        raise FormatError(f"{path} is of version {version!r}: this program reads version {VERSION.decode()}")
+        raise FormatError(f"{path} has version {version!r}: this program supports version {VERSION.decode()}")
     if found != survey.fingerprint:
         raise FingerprintMismatch(str(path), survey.fingerprint, found)
     if schema.names != [COLUMN] or schema.field(0).type != schema_of(survey).field(0).type:
@@ -204,7 +204,7 @@ def check_schema(path: FilePath, schema: pa.Schema, survey: Survey) -> None:
 
 
 def as_batch(rows: Bytes, schema: pa.Schema, survey: Survey) -> pa.RecordBatch:
-    """The rows as they travel: without padding, unless the survey's reports all have one size."""
+    """The rows in wire format: without padding, unless all reports of the survey have one size."""
     buffers: list[Any] = [None, pa.py_buffer(rows.data)]
     if not survey.fixed_size:
         data, offsets = to_wire(rows, survey)
@@ -215,7 +215,7 @@ def as_batch(rows: Bytes, schema: pa.Schema, survey: Survey) -> pa.RecordBatch:
 
 @contextmanager
 def arrow_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
-    """Writes blocks to an Arrow IPC file, uncompressed; its last batch has the number of reports and their CRC-32."""
+    """Write blocks to an uncompressed Arrow IPC file; the last batch holds the number of reports and their CRC-32."""
     schema = schema_of(survey)
     schema = schema.with_metadata({**(schema.metadata or {}), CHECKSUM: b"crc32"})
     n, sums = 0, _Sums()
@@ -243,15 +243,15 @@ _MARK = b"\xff\xff\xff\xff"
 
 
 class Broken(ValueError):
-    """What is wrong with the file, in words."""
+    """The file is damaged; the message describes how."""
 
 
-Read = Callable[[int, int], Bytes]  # reads so many bytes from an offset of the file or stream
+Read = Callable[[int, int], Bytes]  # reads (offset, length) bytes of the file or stream
 
 
 @dataclass(frozen=True)
 class Column:
-    """Where a column's buffers stand, each an offset and a length; `offsets` matter if values differ in size."""
+    """The offset and length of each buffer of a column; `offsets` is used if values differ in size."""
 
     n_nulls: int
     validity: tuple[int, int]
@@ -261,7 +261,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Batch:
-    """Where a batch's columns stand, and what its message says beside them."""
+    """The columns of a batch, and the metadata of its message."""
 
     n_rows: int
     columns: tuple[Column, ...]
@@ -269,10 +269,9 @@ class Batch:
 
 
 def batches_of(file: IO[bytes], size: int) -> Iterator[Batch]:
-    """The batches of one column that the footer of a file of this size lists, in the file's order.
+    """The one-column batches in the footer of a file of this size, in order.
 
-    Batches must follow one another without overlap: a footer that names one batch a thousand times would cost a
-    thousand times its bytes.
+    Batches must not overlap: a footer that lists one batch a thousand times would cost a thousand times its size.
     """
     read = reader_of(file, _MOST_FOOTER)
     tail = bytes(read(size - 10, 10)) if size >= 18 else b""
@@ -280,7 +279,7 @@ def batches_of(file: IO[bytes], size: int) -> Iterator[Batch]:
         raise Broken("its end is missing")
     length = int.from_bytes(tail[:4], "little", signed=True)
     if not 8 <= length <= min(_MOST_FOOTER, size - 18):
-        raise Broken("its footer has no possible length")
+        raise Broken("the length of its footer is impossible")
     end = size - 10 - length
     footer = Table(bytes(read(end, length)))
     root = footer.root()
@@ -291,29 +290,29 @@ def batches_of(file: IO[bytes], size: int) -> Iterator[Batch]:
         offset, length = footer.number("<q", at), footer.number("<i", at + 8)
         body = footer.number("<q", at + 16)
         if offset < before or not 8 <= length <= _MOST_METADATA or not 0 <= body <= end - offset - length:
-            raise Broken("a batch stands outside the file, or over another batch")
+            raise Broken("a batch is outside the file or overlaps another batch")
         before = offset + length + body
         message = bytes(read(offset, length))
         yield _batch(Table(message[8 if message[:4] == _MARK else 4 :]), offset + length, body, 1)
 
 
 def reader_of(file: Any, most: int) -> Read:
-    """Reads a file into own memory, at most so many bytes at once."""
+    """A function that copies bytes of a file, at most `most` at once."""
 
     def read(offset: int, length: int) -> Bytes:
         if length > most:
-            raise Broken("a batch's rows are longer than any reports")
+            raise Broken("the rows of a batch are longer than reports")
         data = np.empty(length, np.uint8)
         file.seek(offset)
         if file.readinto(data.data) != length:
-            raise Broken("it became shorter while it was read")
+            raise Broken("it was truncated while being read")
         return data
 
     return read
 
 
 def stream_batches(data: bytes, at: int, n_columns: int) -> Iterator[Batch]:
-    """The batches of a stream in memory from the offset `at` to its end, which must be there."""
+    """The batches of a stream in memory from the offset `at` to the end marker, which is required."""
     while True:
         table, start = _message(data, at)
         if table is None:
@@ -328,7 +327,7 @@ def stream_batches(data: bytes, at: int, n_columns: int) -> Iterator[Batch]:
 
 
 def _message(data: bytes, at: int) -> tuple[Table | None, int]:
-    """The message that begins at `at`, or None for the end marker, and where its body begins."""
+    """The message that begins at `at`, or None for the end marker, and the offset of its body."""
     if data[at : at + 4] != _MARK or len(data) < at + 8:
         raise Broken("its end is missing")
     length = int.from_bytes(data[at + 4 : at + 8], "little")
@@ -340,13 +339,13 @@ def _message(data: bytes, at: int) -> tuple[Table | None, int]:
 
 
 def _batch(table: Table, start: int, body: int, n_columns: int) -> Batch:
-    """The batch of a message whose body of so many bytes begins at `start`; only its last column has offsets."""
+    """The batch of a message whose body of `body` bytes begins at `start`; only its last column has offsets."""
     root = table.root()
     if table.field("<B", root, 1) != _RECORD_BATCH:
         raise Broken("it has a message that is not a batch")
     batch = table.child(root, 2)
     if table.where(batch, 3):
-        raise Broken("its batches are compressed: reports travel uncompressed in Arrow")
+        raise Broken("its batches are compressed: write reports in Arrow without compression")
     n_rows = table.field("<q", batch, 0)
     nodes, buffers = list(table.structs(batch, 1, 16)), list(table.structs(batch, 2, 16))
     if len(nodes) != n_columns or len(buffers) - 2 * n_columns not in (0, 1):
@@ -355,13 +354,13 @@ def _batch(table: Table, start: int, body: int, n_columns: int) -> Batch:
     for at in buffers:
         offset, length = table.number("<q", at), table.number("<q", at + 8)
         if offset < 0 or not 0 <= length <= body - offset:
-            raise Broken("a buffer stands outside its batch")
+            raise Broken("a buffer is outside its batch")
         spans.append((start + offset, length))
     columns = []
     for k, node in enumerate(nodes):
         n_nulls = table.number("<q", node + 8)
         if table.number("<q", node) != n_rows or not 0 <= n_nulls <= n_rows:
-            raise Broken("a batch's columns are not as long as the batch")
+            raise Broken("the columns of a batch differ in length")
         values = spans[-1] if k == n_columns - 1 else spans[2 * k + 1]
         columns.append(Column(n_nulls, spans[2 * k], spans[2 * k + 1], values))
     return Batch(n_rows, tuple(columns), table.pairs(root, 4))
@@ -373,25 +372,25 @@ def _batch(table: Table, start: int, body: int, n_columns: int) -> Batch:
 def report_rows(
     read: Read, column: Column, survey: Survey, start: int, n: int
 ) -> tuple[Bytes, NDArray[np.int32] | None, Bytes, NDArray[np.bool_] | None]:
-    """The bytes of n reports, their lengths, the padded rows, and which have the right length.
+    """The bytes of n reports, their lengths, the padded rows, and which rows have the right length.
 
-    Lengths and which are right are None if all reports have one size.
+    The second and the last are None if all reports have one size.
     """
     if survey.fixed_size:
         rows = fixed_rows(read, column.values, survey.report_size, start, n)
         return rows.reshape(-1), None, rows, None
     ends = fixed_rows(read, column.offsets, 4, start, n + 1).reshape(-1).view("<i4").astype(np.int64)
     if ends[0] < 0 or ends[-1] > column.values[1] or (np.diff(ends) < 0).any():
-        raise Broken("a batch's rows stand outside it")
+        raise Broken("the rows of a batch are outside it")
     data = read(column.values[0] + int(ends[0]), int(ends[-1] - ends[0]))
     return data, np.diff(ends).astype(np.int32), *from_wire(data, ends - ends[0], survey)
 
 
 def fixed_rows(read: Read, buffer: tuple[int, int], size: int, start: int, n: int) -> Bytes:
-    """Rows of `size` bytes each of a buffer."""
+    """Rows of `size` bytes from a buffer."""
     at, length = buffer
     if length < (start + n) * size:
-        raise Broken("a batch is shorter than its rows")
+        raise Broken("a batch is too short for its rows")
     return read(at + start * size, n * size).reshape(n, size)
 
 
@@ -401,7 +400,7 @@ def null_rows(read: Read, column: Column, start: int, n: int) -> NDArray[np.bool
         return None
     at, length = column.validity
     if length < -(-(start + n) // 8):
-        raise Broken("a batch is shorter than its rows")
+        raise Broken("a batch is too short for its rows")
     packed = read(at + start // 8, -(-n // 8))
     return np.asarray(np.unpackbits(packed, count=n, bitorder="little") == 0)
 
@@ -410,7 +409,7 @@ def null_rows(read: Read, column: Column, start: int, n: int) -> NDArray[np.bool
 
 
 class Table:
-    """A flatbuffer in own memory; every number is read inside the bounds or the file is broken."""
+    """A flatbuffer in memory; a read outside the bounds raises `Broken`."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -418,40 +417,40 @@ class Table:
     def number(self, kind: str, at: int) -> int:
         """The number of `struct` kind `kind` at `at`."""
         if not 0 <= at <= len(self._data) - struct.calcsize(kind):
-            raise Broken("an offset points outside")
+            raise Broken("an offset is out of bounds")
         return int(struct.unpack_from(kind, self._data, at)[0])
 
     def root(self) -> int:
-        """Where the root table stands."""
+        """The offset of the root table."""
         return self.number("<I", 0)
 
     def where(self, table: int, index: int) -> int:
-        """Where the table's field of this index stands, or 0 if the table leaves it out."""
+        """The offset of the table's field with this index, or 0 if it is absent."""
         vtable = table - self.number("<i", table)
         inside = 4 + 2 * index + 2 <= self.number("<H", vtable)
         offset = self.number("<H", vtable + 4 + 2 * index) if inside else 0
         return table + offset if offset else 0
 
     def field(self, kind: str, table: int, index: int) -> int:
-        """A number in the table, 0 if left out."""
+        """A number in the table, 0 if absent."""
         at = self.where(table, index)
         return self.number(kind, at) if at else 0
 
     def child(self, table: int, index: int) -> int:
-        """Where the table's child stands."""
+        """The offset of a child table."""
         at = self.where(table, index)
         if not at:
             raise Broken("a message is empty")
         return at + self.number("<I", at)
 
     def structs(self, table: int, index: int, size: int) -> Iterator[int]:
-        """Where the elements of a vector of structs, or of 4-byte offsets, stand."""
+        """The offsets of the elements of a vector of structs or of 4-byte offsets."""
         if not self.where(table, index):
             return
         vector = self.child(table, index)
         n = self.number("<I", vector)
         if n * size > len(self._data) - vector - 4:
-            raise Broken("a list is longer than what holds it")
+            raise Broken("a list is longer than its container")
         yield from range(vector + 4, vector + 4 + n * size, size)
 
     def pairs(self, table: int, index: int) -> dict[bytes, bytes]:
@@ -466,13 +465,13 @@ class Table:
         at = self.child(table, index)
         n = self.number("<I", at)
         if n > len(self._data) - at - 4:
-            raise Broken("a text is longer than what holds it")
+            raise Broken("a string is longer than its container")
         return self._data[at + 4 : at + 4 + n]
 
 
 @dataclass(frozen=True)
 class Stream:
-    """What a stream holds: ids [n, 16], padded reports [n, report_size] that are still to be checked, and reasons.
+    """The content of a stream: ids [n, 16], padded and unchecked reports [n, report_size], and reasons.
 
     A reason is 0, the `Reason` why a row is not a report, or `NO_ID`.
     """
@@ -486,7 +485,7 @@ NO_ID = 255  # the reason of a row without an id
 
 
 def stream_schema(survey: Survey) -> pa.Schema:
-    """The columns `id` and `report`, and whose reports they are."""
+    """The columns `id` and `report`, with the survey's fingerprint."""
     return schema_of(survey).insert(0, pa.field(ID, pa.binary(ID_SIZE), nullable=False))
 
 
@@ -504,12 +503,12 @@ def dumps(ids: Bytes, rows: Bytes, survey: Survey) -> bytes:
 
 
 def loads(data: bytes, survey: Survey, most: int) -> Stream:
-    """The reports in a whole stream of at most `most` rows; raises FormatError if it is anything else."""
+    """The reports in a complete stream of at most `most` rows; otherwise FormatError."""
     try:
         parts = list(_stream_parts(data, survey, most))
     except BROKEN as error:
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
-        raise FormatError(f"not a whole Arrow stream: {reason}") from None
+        raise FormatError(f"not a complete Arrow stream: {reason}") from None
     ids, rows, reasons = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Stream(ids, rows, reasons)
 

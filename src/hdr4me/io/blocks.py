@@ -1,7 +1,7 @@
-"""Blocks of reports: as a reader found them, and with or without the padding that they have in memory.
+"""Blocks of reports, and the conversion between padded rows in memory and unpadded reports on the wire.
 
-A survey whose questions need different numbers of bytes sends reports without padding. In memory every slot has the
-size of the widest, so that one report is one row of a matrix.
+If the questions of a survey need different numbers of bytes, its reports are sent without padding. In memory all slots
+have the size of the widest, so that one report is one row of a matrix.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from hdr4me.survey import Survey
 
 Bytes = NDArray[np.uint8]
 
-# A block holds no more rejected reports, so that memory is bounded whatever a file holds.
+# The largest number of rejected reports in a block; bounds the memory for any file.
 MOST_REJECTED = 4096
 
 
 @dataclass(frozen=True)
 class Block:
-    """Reports [n, report_size] of a file that are still to be checked and counted, in memory that nothing else changes.
+    """Unchecked reports [n, report_size] of a file.
 
-    `numbers` are their row numbers in the file, from 1; nulls and blank lines count as rows. `rejected` are those that
-    the reader itself rejected since the block before, at most `MOST_REJECTED`.
+    `numbers` are their row numbers in the file, starting at 1; nulls and blank lines count as rows. `rejected` are the
+    reports that the reader rejected since the previous block, at most `MOST_REJECTED`.
     """
 
     rows: Bytes
@@ -36,18 +36,20 @@ class Block:
     rejected: Sequence[Rejected] = ()
 
 
-_NOBODY = 0xFFFF  # the question's number in rows that stand for what is not a report
+_NOBODY = 0xFFFF  # the index of the question in rows that are not reports
 
 
 def to_wire(rows: Bytes, survey: Survey) -> tuple[Bytes, NDArray[np.int32]]:
-    """The reports' bytes end to end, without padding, and where each report begins (and the last one ends)."""
+    """The concatenated reports without padding, and the offset of each report (and of the end)."""
     if survey.fixed_size:
         return rows.reshape(-1), np.arange(0, rows.size + 1, survey.report_size, dtype=np.int32)
     sizes = _sizes(survey)
     slots = rows.reshape(len(rows), survey.sampled, survey.slot_size)
     asked = questions_of(slots)
     if asked.size and asked.max() >= len(sizes):
-        raise InvalidInput(f"a report to question {asked.max()}: the survey has {len(sizes)} questions")
+        raise InvalidInput(
+            f"a report answers question {asked.max()}, but the survey has {len(sizes)} questions"
+        )
     used = sizes[asked]
     kept = np.arange(survey.slot_size) < used[:, :, None]
     offsets = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int32)
@@ -57,7 +59,7 @@ def to_wire(rows: Bytes, survey: Survey) -> tuple[Bytes, NDArray[np.int32]]:
 def from_wire(data: Bytes, offsets: NDArray[np.int64], survey: Survey) -> tuple[Bytes, NDArray[np.bool_]]:
     """Rows of `report_size` bytes, and which of them are reports of the right length.
 
-    `offsets` is where each report begins in `data`, and where the last one ends: increasing and inside `data`.
+    `offsets` are the increasing offsets of the reports in `data`, including the end of the last report.
     """
     sizes = _sizes(survey)
     n = len(offsets) - 1
@@ -82,10 +84,10 @@ def from_wire(data: Bytes, offsets: NDArray[np.int64], survey: Survey) -> tuple[
 
 
 def _sizes(survey: Survey) -> NDArray[np.int64]:
-    """Bytes of each question's slot on the wire."""
+    """The size of each question's slot on the wire, in bytes."""
     return np.array([2 + question.channel.wire_size for question in survey.questions])
 
 
 def questions_of(slots: Bytes) -> NDArray[np.int64]:
-    """The question's number in the first two bytes of each slot."""
+    """The index of the question in the first two bytes of each slot."""
     return np.asarray(slots[..., 0].astype(np.int64) | slots[..., 1].astype(np.int64) << 8)

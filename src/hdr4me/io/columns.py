@@ -1,8 +1,7 @@
-"""Records as the columns of addresses that kernels read, and the data-quality report of them.
+"""Records as columns of memory addresses for the kernels, and the data-quality report.
 
-Nothing is copied that need not be. The data-quality report counts, for each column, how many values were read, missing,
-unknown or out of range. It is made where the true records are, for whoever holds them; it is counted from the true
-values, so it is not private, never written beside the reports and never sent.
+The data-quality report counts the values of each column that were read, missing, unknown or out of range. It is for the
+owner of the records. Its counts are exact functions of the true values, so it is not private and must not be published.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Columns as a kernel reads them, how many records they hold, and the owners of the memory they point to.
+    """Columns for a kernel, the number of records, and the owners of the memory that the columns point to.
 
-    `cleaned` has each dimension's clean column; of a matrix, whose numbers are read where they lie, only those of the
-    dimensions that are computed. `vectors` are those of the dimensions that are vectors.
+    `cleaned` has the clean column of each dimension. The numbers of a matrix are read in place, so that only computed
+    dimensions are in `cleaned`.
     """
 
     columns: Columns
@@ -41,13 +40,13 @@ class Source:
 
     @property
     def vectors(self) -> dict[int, NDArray[np.float64]]:
-        """The vectors of each dimension that is one."""
+        """The vectors of each `Vector` dimension."""
         return {j: column.points for j, column in self.cleaned.items() if column.points is not None}
 
 
 @lru_cache(maxsize=32)
 def _sizes(survey: Survey) -> list[int]:
-    """How many inputs each dimension's channel has for it."""
+    """The number of inputs of each dimension's channel."""
     sizes = [0] * len(survey.schema)
     for question in survey.questions:
         for j, input_ in zip(question.dimensions, question.channel.inputs, strict=True):
@@ -56,7 +55,7 @@ def _sizes(survey: Survey) -> list[int]:
 
 
 def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
-    """The same matrix of real numbers, a masked value being a missing one; anything else is refused."""
+    """The matrix of real numbers, with masked values as missing; anything else is an error."""
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
     if values.dtype.kind not in "buif":
@@ -68,6 +67,8 @@ def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
         )
     if "vector" in kinds and len(survey.schema) > 1:
         raise InvalidInput("a matrix holds vectors or numbers, not both: give a table with a column of lists")
+    if any(x.categories and x.columns != (x.name,) for x in survey.schema):
+        raise InvalidInput("a matrix cannot hold joint or bucket dimensions: give a table with named columns")
     width = len(survey.schema.columns)
     if "vector" in kinds:
         width = getattr(survey.schema.dimensions[0], "length", 1)
@@ -77,7 +78,7 @@ def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
 
 
 def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
-    """A matrix [n, columns] of numbers in any layout; of a dimension with categories, their indices."""
+    """A matrix [n, columns] of numbers in any layout, with indices for categories."""
     from hdr4me.kernels.exact.perturb import Columns
     from hdr4me.kernels.machine.intrinsics import DTYPES
 
@@ -98,7 +99,7 @@ def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
         dtype=np.full(d, DTYPES.index(values.dtype), np.uint8),
         valid=np.zeros(d, np.uint64),
         valid_offset=np.zeros(d, np.int64),
-        lut=np.arange(max(1, sizes.max()), dtype=np.uint32),  # category indices stand for themselves
+        lut=np.arange(max(1, sizes.max()), dtype=np.uint32),  # category indices are used unchanged
         lut_start=np.zeros(d, np.int64),
         lut_size=sizes,
         step=values.strides[1],
@@ -107,7 +108,7 @@ def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
 
 
 def _computed(values: NDArray[Any], survey: Survey) -> tuple[NDArray[Any], dict[int, Column]]:
-    """The matrix with a column for each dimension, and the clean columns of those that are not read where they lie."""
+    """The matrix with a column for each dimension, and the clean columns that are not read in place."""
     if all(isinstance(x, Numeric) or x.categories for x in survey.schema):
         return values, {}
     parts, cleaned = [], {}
@@ -123,7 +124,7 @@ def _computed(values: NDArray[Any], survey: Survey) -> tuple[NDArray[Any], dict[
 
 
 def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
-    """A record batch whose columns are those of the survey's schema (`Schema.columns`), in its order."""
+    """A record batch with the columns of the survey's schema (`Schema.columns`), in order."""
     from hdr4me.kernels.exact.perturb import Columns
     from hdr4me.kernels.machine.intrinsics import DTYPES
 
@@ -159,15 +160,15 @@ _REPORTED = 0.01  # A share of faulty values above this is reported
 
 
 class RecordsWarning(UserWarning):
-    """More than one value in a hundred of a column is not what the survey asks for."""
+    """More than 1 % of the values of a column are missing, unknown or out of range."""
 
 
 @dataclass(frozen=True, eq=False)
 class DataQuality:
-    """Counts [d, 5] of values read, missing, unknown, below and above the range; reports of parts add up.
+    """Counts [d, 5] of values read, missing, unknown, below and above the range; reports of parts can be added.
 
-    Of several choices, `unknown` are values that name no category, `low` those that name something unknown beside a
-    category, and `high` those with more choices than are allowed.
+    For a `Selection`, `unknown` counts values without a known category, `low` values with known and unknown choices,
+    and `high` values with too many choices.
     """
 
     schema: Schema
@@ -183,16 +184,16 @@ class DataQuality:
 
     @property
     def n_records(self) -> int:
-        """How many records were read."""
+        """The number of records."""
         return int(self.counts[0, 0])
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each column."""
+        """The counts of each column."""
         pairs = zip(self.schema.names, self.counts.tolist(), strict=True)
         return [{"column": name, **dict(zip(FIELDS, counts, strict=True))} for name, counts in pairs]
 
     def unusable(self) -> list[str]:
-        """A sentence for each column in which no value is usable."""
+        """A sentence for each column without a usable value."""
         found = []
         for dimension, row in zip(self.schema, self.rows(), strict=True):
             faults = {name: fault for name, fault in dimension.faults().items() if not fault.usable}
@@ -202,7 +203,7 @@ class DataQuality:
         return found
 
     def notes(self) -> list[str]:
-        """A sentence for each share of faulty values above one in a hundred, and what becomes of those values."""
+        """A sentence for each kind of faulty values above 1 % of a column, with their treatment."""
         return [
             f"column {dimension.name!r}: {row[name]:,} of {row['read']:,} values "
             f"({100 * row[name] / row['read']:.3g} %) are {fault.what} {fault.effect}"
@@ -212,12 +213,12 @@ class DataQuality:
         ]
 
 
-# Called with the data-quality report after the last record and before the reports appear; an error stops them.
+# Called with the data-quality report before the reports become visible; an exception discards them.
 OnQuality = Callable[[DataQuality], None]
 
 
 def judge(quality: DataQuality, *, allow_unusable: bool = False) -> None:
-    """Warn of shares above one in a hundred; refuse a column in which no value is usable, unless that is allowed."""
+    """Warn of faulty values above 1 %; refuse a column without a usable value unless `allow_unusable`."""
     unusable = quality.unusable()
     if unusable and not allow_unusable:
         raise refusal(unusable)
@@ -234,7 +235,7 @@ def refusal(unusable: Sequence[str], remedy: str = "allow it (--allow-unusable)"
 
 
 def data_quality(source: Source, survey: Survey) -> DataQuality:
-    """The data-quality report of the records that a kernel is about to read."""
+    """The data-quality report of the records in a source."""
     counts = np.zeros((len(survey.schema), len(FIELDS)), np.int64)
     counts[:, 0] = source.n
     if source.n and len(source.cleaned) < len(survey.schema):
@@ -245,7 +246,7 @@ def data_quality(source: Source, survey: Survey) -> DataQuality:
 
 
 def _count_matrix(values: NDArray[Any], schema: Schema, counts: NDArray[np.int64]) -> None:
-    """Count the faults of a matrix of numbers and of the indices of categories."""
+    """Count the faults in a matrix of numbers and category indices."""
     from hdr4me.survey.columns import number_counts
 
     ends = [(0.0, len(x.categories) - 1.0) if x.categories else x.bounds for x in schema]
@@ -254,7 +255,7 @@ def _count_matrix(values: NDArray[Any], schema: Schema, counts: NDArray[np.int64
     for j in np.flatnonzero(~((least >= low) & (largest <= high))).tolist():
         missing, below, above = number_counts(values[:, j], *ends[j])
         if schema.dimensions[j].categories:
-            # A fraction is cut off, so that an index is too large only from the number of categories on.
+            # Fractions are truncated, so that an index is too large only from the number of categories on.
             above = int(np.count_nonzero(values[:, j] >= high[j] + 1))
             counts[j, 1:] = missing, below + above, 0, 0
         else:

@@ -1,4 +1,4 @@
-"""Files of reports, whatever their format: read as blocks with bounded memory, written whole or not at all."""
+"""Files of reports in any format: read in blocks with bounded memory, written atomically."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hdr4me.atomic import replacing
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.arrow import binary_format
 from hdr4me.io.blocks import Block
-from hdr4me.io.origin import files_in
 from hdr4me.io.report import OnRejected, refuse
+from hdr4me.io.source import files_in
 from hdr4me.survey import Survey
 
-BLOCK_BYTES = 1 << 22  # about how large a block is
+BLOCK_BYTES = 1 << 22  # the approximate size of a block
 
 SUFFIXES = {
     ".parquet": "parquet",
@@ -32,7 +32,7 @@ SUFFIXES = {
 
 
 def _of(kind: str, name: str) -> Any:
-    """A function of the module of a format, which is loaded only if the format is used."""
+    """A function of a format's module, which is imported on first use."""
     return getattr(import_module(f"hdr4me.io.{kind}"), name)
 
 
@@ -45,9 +45,9 @@ def read_reports(
 ) -> Iterator[NDArray[np.uint8]]:
     """The reports in a file, as blocks of uint8 with shape (n, report_size).
 
-    Parquet and Arrow are recognized by the file's first bytes, JSON lines by the name's suffix. A line that is not a
-    report, or a null, goes to `on_rejected`, which raises unless another handler is given; codes and dimensions in
-    Parquet and Arrow files are checked when they are tallied.
+    Parquet and Arrow are recognized by the first bytes of the file, JSON lines by the suffix of its name. A line that
+    is not a report, or a null, is passed to `on_rejected`, which raises an error by default. The codes and dimensions
+    in Parquet and Arrow files are checked when they are tallied.
     """
     blocks = read_blocks(path, survey, block_rows=block_rows)
 
@@ -64,25 +64,25 @@ def read_reports(
 def read_blocks(
     path: str | os.PathLike[str], survey: Survey, *, block_rows: int | None = None
 ) -> Iterator[Block]:
-    """The same as blocks of about `BLOCK_BYTES`, with the row numbers of their reports and what was rejected."""
+    """Blocks of about `BLOCK_BYTES`, with the row numbers of the reports and the rejected reports."""
     kind = _format(path)
     blocks: Iterator[Block] = _of(kind, f"read_{kind}")(path, survey, block_rows or block_rows_of(survey))
     return blocks
 
 
 def block_rows_of(survey: Survey) -> int:
-    """How many reports make a block of about `BLOCK_BYTES`."""
+    """The number of reports in a block of about `BLOCK_BYTES`."""
     return max(1, BLOCK_BYTES // survey.report_size)
 
 
 def files_of(path: str | os.PathLike[str]) -> list[Path]:
-    """The files of reports that a path stands for: itself, or the files in the folder and in the folders inside."""
+    """The files of reports at a path: the file itself, or all files in the folder and its subfolders."""
     return files_in(Path(path)) if Path(path).is_dir() else [Path(path)]
 
 
 @contextmanager
 def write_reports(path: str | os.PathLike[str], survey: Survey) -> Iterator[ReportWriter]:
-    """A writer of reports, its format by the file's suffix; the file appears when the block ends well.
+    """A writer of reports in the format of the file's suffix; the file appears when the block ends without an error.
 
     >>> import tempfile
     >>> from hdr4me.survey import Numeric, Schema
@@ -105,7 +105,7 @@ def write_reports(path: str | os.PathLike[str], survey: Survey) -> Iterator[Repo
 
 
 class ReportWriter:
-    """What `write_reports` gives; blocks of the wrong shape stop here, before they become a file."""
+    """The writer that `write_reports` gives; it refuses blocks of the wrong shape."""
 
     def __init__(self, sink: Callable[[NDArray[np.uint8]], None], survey: Survey) -> None:
         self._sink, self._size = sink, survey.report_size
@@ -113,18 +113,18 @@ class ReportWriter:
     def write(self, block: NDArray[np.uint8]) -> None:
         """Append a block: uint8, shape (n, report_size)."""
         if block.dtype != np.uint8 or block.ndim != 2 or block.shape[1] != self._size:
-            raise InvalidInput(f"a block of {block.dtype}{block.shape}: expected uint8(n, {self._size})")
+            raise InvalidInput(f"a block of {block.dtype}{block.shape}, expected uint8(n, {self._size})")
         if len(block):
             self._sink(block)
 
 
 def _format(path: str | os.PathLike[str]) -> str:
     if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
-        raise FormatError(f"{path} is not a regular file: reports are read more than once")
+        raise FormatError(f"{path} is not a regular file; save the reports to a file first")
     try:
         os.fspath(path).encode("utf-8")
     except UnicodeEncodeError:
-        raise FormatError(f"{path!r} is a name that is not UTF-8: give the file another name") from None
+        raise FormatError(f"{path!r} is not a UTF-8 file name; rename the file") from None
     found = binary_format(path)
     if found is None and Path(path).suffix.lower() not in SUFFIXES:
         raise FormatError(f"{path} is not a file of reports: its suffix must be one of {', '.join(SUFFIXES)}")

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from hdr4me.errors import InvalidInput
-from hdr4me.io.origin import RecordFiles
 from hdr4me.io.reading import column_types, file_kind
+from hdr4me.io.source import RecordFiles
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema
 from hdr4me.survey.columns import is_text
 
@@ -113,7 +113,7 @@ def _dimension(
         made = Categorical(name, listed, default, optional=optional)
         if kind == "truth" and made.find(True) is None and made.find(False) is None:
             raise InvalidInput(
-                f"column {name!r} holds truth values, and its categories have neither true nor false"
+                f"column {name!r} holds Booleans, but neither true nor false is one of its categories"
             )
         return made
     if kind not in ("number", "truth", "text"):  # numbers among which something else stood are text

@@ -1,7 +1,7 @@
-"""Reports as JSON lines, to and from blocks; a bad line is rejected and the rest goes on.
+"""Reports as JSON lines, to and from blocks; a bad line is rejected and the other lines are read.
 
-Lines end with a line feed. Blanks around a line and a byte order mark at its start do not count; a line of nothing
-else is passed over. What is left may have `longest_line` bytes and must be one report in UTF-8.
+Lines end with a line feed. White space around a line and a byte order mark at its start are ignored, and so are blank
+lines. The rest of a line must be one report in UTF-8 of at most `longest_line` bytes.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from hdr4me.survey import Survey
 _BLANKS = b" \t\r\n\v\f"
 _MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 22
-_SHORTEST = len("[0]]}\n")  # the bytes of a line behind its prefix, at least
+_SHORTEST = len("[0]]}\n")  # the smallest number of bytes of a line after its prefix
 
 
 def longest_line(survey: Survey) -> int:
-    """No report's line is longer: a question takes 6 characters at most, a field its digits, each with its comma.
+    """An upper bound on the length of a line: at most 6 characters for a question, and the digits of each field.
 
     A factor of two allows for white space. Longer lines are rejected without being held in memory.
     """
@@ -40,9 +40,9 @@ def longest_line(survey: Survey) -> int:
 
 
 def understand(line: bytes, survey: Survey) -> Report | Reason | None:
-    """What a line is: a report, the reason why it is none, or None for a blank line.
+    """The report in a line, the reason why it is not a report, or None for a blank line.
 
-    Of a line longer than any report its first `longest_line` + 4 bytes after the leading blanks are enough.
+    For a line that is too long, its first `longest_line` + 4 bytes after the leading white space suffice.
     """
     content = _content(line)
     if not content:
@@ -56,7 +56,7 @@ def understand(line: bytes, survey: Survey) -> Report | Reason | None:
 
 
 def shown(line: bytes, survey: Survey) -> str:
-    """What a quarantine keeps of a line."""
+    """The part of a line that a quarantine keeps."""
     return _content(line)[: longest_line(survey)].decode("utf-8", errors="replace")
 
 
@@ -65,7 +65,7 @@ def _content(line: bytes) -> bytes:
 
 
 def read_lines(path: str | os.PathLike[str], survey: Survey, block_rows: int) -> Iterator[Block]:
-    """Blocks of the valid reports; a file without one, or with another survey's only, is an error."""
+    """Blocks of the valid reports; a file without reports, or with those of another survey only, is an error."""
     seen = _Seen(str(path), survey)
     with Path(path).open("rb") as file:
         for chunk in _chunks(file, survey):
@@ -76,11 +76,11 @@ def read_lines(path: str | os.PathLike[str], survey: Survey, block_rows: int) ->
         raise FormatError(f"{path} is empty")
     if seen.foreign is not None and not seen.n_other:
         raise FingerprintMismatch(str(path), survey.fingerprint, seen.foreign)
-    raise FormatError(f"{path} is not a file of reports: none of its {seen.n_other} lines is one")
+    raise FormatError(f"{path} is not a file of reports: none of its {seen.n_other} lines is a report")
 
 
 class _Seen:
-    """What a file's lines were so far."""
+    """The lines of a file that were read so far."""
 
     def __init__(self, name: str, survey: Survey) -> None:
         self.name, self.survey = name, survey
@@ -90,7 +90,7 @@ class _Seen:
     def blocks(
         self, line_at: Callable[[int], bytes], good: NDArray[np.bool_], rows: Bytes, block_rows: int
     ) -> Iterator[Block]:
-        """The reports of some lines, those that are not `good` yet understood one by one."""
+        """The reports of some lines; those that the kernel did not parse are parsed one by one."""
         chosen = good.copy()
         others = () if good.all() else np.flatnonzero(~good).tolist()
         bad: list[Rejected] = []
@@ -138,17 +138,17 @@ _Chunk = tuple[Callable[[int], bytes], NDArray[np.bool_], Bytes]
 
 
 def _chunks(file: BufferedReader, survey: Survey) -> Iterator[_Chunk]:
-    """The file's lines in chunks: how a line is got, whether the kernel parsed each, and the rows that it wrote.
+    """The lines of a file in chunks: a function for a line, whether the kernel parsed each line, and its rows.
 
-    One piece of memory takes every chunk in turn, so a chunk's lines can be asked for until the next chunk is.
+    All chunks share one buffer, so that the lines of a chunk are valid until the next chunk is read.
     """
     shape = _shape(survey)
-    room = min(_CHUNK, os.fstat(file.fileno()).st_size or _CHUNK)  # no more than a small file has
+    room = min(_CHUNK, os.fstat(file.fileno()).st_size or _CHUNK)  # not more than the size of a small file
     memory = np.empty(0 if shape is None else room, np.uint8).data
-    held = 0  # so many bytes of a line that has not ended stand at the beginning
+    held = 0  # bytes of an incomplete line at the beginning of the buffer
     while shape is not None and (more := file.readinto(memory[held:])):
         end = _after_last_feed(memory[: held + more])
-        if not end and held + more == len(memory):  # a line longer than a chunk: from here on line by line
+        if not end and held + more == len(memory):  # a line is longer than a chunk: continue line by line
             held = len(memory)
             break
         if end:
@@ -164,7 +164,7 @@ def _chunks(file: BufferedReader, survey: Survey) -> Iterator[_Chunk]:
 
 
 def _after_last_feed(text: memoryview) -> int:
-    """Where the last whole line of a text ends, or 0; the end is searched first, because lines are short."""
+    """The end of the last complete line of a text, or 0; searches the last part first, because lines are short."""
     for most in (1 << 12, len(text)):
         first = max(0, len(text) - most)
         if found := bytes(text[first:]).rfind(b"\n") + 1:
@@ -175,11 +175,11 @@ def _after_last_feed(text: memoryview) -> int:
 def _parsed(
     text: bytes | memoryview, end: int, survey: Survey, shape: tuple[NDArray[np.int64], ...]
 ) -> _Chunk:
-    """The lines of text[:end], which ends in a line feed; of the lines only those that are not parsed can be had."""
+    """The lines of text[:end], which ends in a line feed; only lines that are not parsed can be requested."""
     data = np.frombuffer(text, np.uint8, end)
-    data.flags.writeable = False  # so that one compiled kernel takes all
+    data.flags.writeable = False  # so that one compiled kernel accepts all arrays
     prefix = _prefix(survey.fingerprint)
-    room = end // (prefix.size + _SHORTEST) + 1  # enough unless there are lines that are no reports
+    room = end // (prefix.size + _SHORTEST) + 1  # sufficient unless some lines are not reports
     for most in (room, None):
         size = int(np.count_nonzero(data == ord("\n"))) if most is None else most
         places, good = np.empty((size, 2), np.int32), np.empty(size, bool)
@@ -200,7 +200,7 @@ def _prefix(fingerprint: str) -> Bytes:
 
 @lru_cache(maxsize=16)
 def _shape(survey: Survey) -> tuple[NDArray[np.int64], ...] | None:
-    """Fields, bytes, bounds and order of each question's answers, as the kernel takes them; None if it cannot."""
+    """Fields, bytes, bounds and order of each question's answers for the kernel; None if it does not support them."""
     found = []
     for question in survey.questions:
         channel = question.channel
@@ -213,7 +213,7 @@ def _shape(survey: Survey) -> tuple[NDArray[np.int64], ...] | None:
 
 
 def _lines(file: IO[bytes], most: int) -> Iterator[bytes]:
-    """Each line without its leading blanks; of a longer one its first `most` bytes, which do not end in a blank."""
+    """Each line without leading white space, truncated to `most` bytes that do not end in white space."""
     while piece := file.readline(most):
         line = piece.lstrip(_BLANKS)
         while len(piece) == most and not piece.endswith(b"\n"):
@@ -222,15 +222,15 @@ def _lines(file: IO[bytes], most: int) -> Iterator[bytes]:
             room = most - len(line)
             line += more[:room]
             if more[room:].strip(_BLANKS):
-                line = line[:-1] + b"."  # so that no blanks before it make the line look short
+                line = line[:-1] + b"."  # so that trailing white space does not make the line look short
         yield line
 
 
 def write_lines(file: IO[bytes], block: Bytes, survey: Survey) -> None:
-    """Append one line for each row of a block of reports."""
+    """Append one line for each report of a block."""
     shape = _shape(survey)
     slots = block.reshape(len(block), survey.sampled, survey.slot_size)
-    known = (questions_of(slots) < len(survey.questions)).all()  # what is wrong otherwise is said by `unpack`
+    known = (questions_of(slots) < len(survey.questions)).all()  # otherwise `unpack` raises the error
     if shape is None or not known:
         reports = (Report(survey.fingerprint, unpack(row.tobytes(), survey)) for row in block)
         file.write("".join(report.to_json() + "\n" for report in reports).encode())
@@ -246,6 +246,6 @@ def write_lines(file: IO[bytes], block: Bytes, survey: Survey) -> None:
 
 @contextmanager
 def lines_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
-    """Writes blocks to a file of JSON lines."""
+    """Write blocks to a file of JSON lines."""
     with path.open("wb") as file:
         yield lambda block: write_lines(file, block, survey)

@@ -1,7 +1,7 @@
 """Reports in Parquet files: one column of binary values, read and written in blocks.
 
-The footer and the page headers are parsed here before Arrow reads the pages: Arrow allocates what a page header
-claims, and asking its footer for a column chunk ends the process if certain bits of the file are damaged.
+This module parses the footer and the page headers before Arrow reads the pages. Arrow allocates the size that a page
+header claims, and its access to a column chunk can crash the process if the footer is damaged.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from hdr4me.io.arrow import (
 from hdr4me.io.blocks import Block, Bytes, from_wire
 from hdr4me.survey import Survey
 
-# The reports of a Parquet file may take this many times the file's own size, and this many bytes more.
+# Bounds on the decompressed size of a file: this many times its own size, plus this many bytes.
 MOST_GROWTH, FREE_GROWTH = 1024, 1 << 24
 
-MOST_PAGE = 1 << 26  # Bytes that a page may become; writers make pages of about one megabyte
+MOST_PAGE = 1 << 26  # Largest decompressed size of a page; writers make pages of about one megabyte
 
 _STREAMED = 1 << 16
 _MOST_HEADER = 1 << 16
@@ -44,29 +44,31 @@ _DEEPEST = 12
 def read_parquet(
     path: FilePath, survey: Survey, block_rows: int, *, part: tuple[int, int] | None = None
 ) -> Iterator[Block]:
-    """Blocks of reports, checked for what the file itself promises: column, size, fingerprint, rows, checksums.
+    """Blocks of reports; the file's column, size, fingerprint, number of rows and checksums are verified.
 
     Only row groups that begin in the range `part` of the file's bytes are read.
     """
-    # Without pre-buffering, and with a buffer of its own, a row group is streamed, not held.
+    # Without pre-buffering, and with its own buffer, a row group is streamed.
     options: Any = {"page_checksum_verification": True, "pre_buffer": False, "buffer_size": _STREAMED}
     with whole(path, "Parquet"), pq.ParquetFile(str(path), **options) as file:
         check_schema(path, without_ids(file.schema_arrow), survey)
         metadata, size = file.metadata, Path(path).stat().st_size
         rows = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
         if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows:
-            raise FormatError(f"{path} is not a whole Parquet file: its row groups do not add up to its rows")
+            raise FormatError(
+                f"{path} is not a complete Parquet file: its row groups do not add up to its rows"
+            )
         if metadata.num_rows == 0:
-            raise FormatError(f"{path} is empty: it has no reports")
+            raise FormatError(f"{path} contains no reports")
         if metadata.num_rows * survey.report_size > MOST_GROWTH * size + FREE_GROWTH:
             raise FormatError(
-                f"{path} promises {metadata.num_rows:,} reports in {size:,} bytes: "
+                f"{path} claims {metadata.num_rows:,} reports in {size:,} bytes: "
                 f"that is more than {MOST_GROWTH} times its size; write it with less compression"
             )
         with Path(path).open("rb") as headers:
             chunks = first_chunks(headers, size)
             if len(chunks) != len(rows):
-                raise FormatError(f"{path} is not a whole Parquet file: its footer is read in two ways")
+                raise FormatError(f"{path} is not a complete Parquet file: its footer is inconsistent")
             groups = _groups_in(chunks, size, part or (0, size))
             for index in groups:
                 chunk = chunks[index]
@@ -82,12 +84,12 @@ def read_parquet(
             yield from _column_blocks(path, batch.column(0), survey, first + found - batch.num_rows)
         if found != promised:
             raise FormatError(
-                f"{path} is not a whole Parquet file: it promises {promised:,} reports and has {found:,}"
+                f"{path} is not a complete Parquet file: it claims {promised:,} reports and has {found:,}"
             )
 
 
 def _groups_in(chunks: Sequence[Chunk | None], size: int, part: tuple[int, int]) -> list[int]:
-    """The row groups that begin in a range of bytes; a group that claims to begin outside the file is in the last."""
+    """The row groups that begin in a range of bytes; a group that begins outside the file is in the last range."""
     starts = [chunk.data_page_offset if chunk else 0 for chunk in chunks]
     starts = [start if 0 <= start < size else size - 1 for start in starts]
     return [index for index, start in enumerate(starts) if part[0] <= start < part[1]]
@@ -111,9 +113,9 @@ def _column_blocks(path: FilePath, column: Any, survey: Survey, first: int) -> I
 
 @contextmanager
 def parquet_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
-    """Writes blocks to a Parquet file with page checksums and no dictionary: codes hardly repeat.
+    """Write blocks to a Parquet file with page checksums and without a dictionary, since codes rarely repeat.
 
-    Short slots are close to random, so LZ4 leaves them as they are; long ones are mostly zeros, which zstd compresses.
+    Short slots are nearly incompressible and use LZ4; long slots are mostly zeros and use zstd.
     """
     schema = schema_of(survey)
     with pq.ParquetWriter(
@@ -131,7 +133,7 @@ def parquet_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]
 
 
 class Chunk(NamedTuple):
-    """Where the footer says that a column chunk stands; 0 for what it leaves out."""
+    """The offsets of a column chunk in the footer; 0 if absent."""
 
     data_page_offset: int
     dictionary_page_offset: int
@@ -139,12 +141,12 @@ class Chunk(NamedTuple):
 
 
 def first_chunks(file: IO[bytes], size: int) -> list[Chunk | None]:
-    """The first column chunk of each row group, None where it has no column; ValueError if the footer is broken."""
+    """The first column chunk of each row group, None if it has no column; ValueError if the footer is invalid."""
     file.seek(max(0, size - 8))
     tail = file.read(8)
     length = int.from_bytes(tail[:4], "little")
     if len(tail) < 8 or tail[4:] != b"PAR1" or not 0 < length <= min(_MOST_FOOTER, size - 12):
-        raise ValueError("its footer has no possible length")
+        raise ValueError("the length of its footer is impossible")
     file.seek(size - 8 - length)
     footer = _Thrift(file.read(length)).structure()
     found: list[Chunk | None] = []
@@ -159,11 +161,11 @@ def first_chunks(file: IO[bytes], size: int) -> list[Chunk | None]:
 
 
 def largest_page(file: IO[bytes], chunk: Chunk, size: int) -> int:
-    """The largest size that a page claims, of a column chunk in a file of this size; ValueError if it is broken."""
+    """The largest page size of a column chunk in a file of this size; ValueError if it is invalid."""
     at = min((x for x in (chunk.data_page_offset, chunk.dictionary_page_offset) if x > 0), default=0)
     end = at + chunk.total_compressed_size
     if not 0 < at <= end <= size:
-        raise ValueError("a column chunk stands outside the file")
+        raise ValueError("a column chunk is outside the file")
     largest = 0
     while at < end:
         file.seek(at)
@@ -173,21 +175,21 @@ def largest_page(file: IO[bytes], chunk: Chunk, size: int) -> int:
         if not isinstance(inflated, int) or not isinstance(stored, int):
             raise ValueError("a page has no size")
         if inflated < 0 or not 0 <= stored <= end - at - header.at:
-            raise ValueError("a page stands outside its column chunk")
+            raise ValueError("a page is outside its column chunk")
         largest = max(largest, inflated)
         at += header.at + stored
     return largest
 
 
 class _Thrift:
-    """Bytes in Thrift's compact protocol; `at` is behind what was read."""
+    """A reader of Thrift's compact protocol; `at` is the position of the next byte."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self.at = 0
 
     def structure(self, depth: int = 0) -> dict[int, Any]:
-        """A structure's integers, structures and lists of structures by field; None for everything else."""
+        """The integers, structs and lists of structs of a struct, by field; None for other types."""
         found: dict[int, Any] = {}
         field = 0
         while head := self._byte():
@@ -199,7 +201,7 @@ class _Thrift:
         if depth > _DEEPEST:
             raise ValueError("a page header is nested too deeply")
         match kind:
-            case 1 | 2:  # a truth value, which is its kind
+            case 1 | 2:  # a Boolean, whose value is its type
                 return None
             case 3:
                 self._byte()
@@ -215,14 +217,14 @@ class _Thrift:
             case 12:
                 return self.structure(depth + 1)
             case _:
-                raise ValueError("a page header of an unknown kind")
+                raise ValueError("a page header has an unknown type")
         return None
 
     def _items(self, depth: int) -> list[dict[int, Any]] | None:
         head = self._byte()
         n = self._varint() if head >> 4 == 15 else head >> 4
         if n > len(self._data):
-            raise ValueError("a list in a page header is longer than what holds it")
+            raise ValueError("a list in a page header is too long")
         if head & 15 == 12 and depth <= _DEEPEST:
             return [self.structure(depth) for _ in range(n)]
         for _ in range(n):
@@ -231,7 +233,7 @@ class _Thrift:
 
     def _byte(self) -> int:
         if self.at >= len(self._data):
-            raise ValueError("a page header does not end")
+            raise ValueError("a page header is incomplete")
         self.at += 1
         return self._data[self.at - 1]
 

@@ -1,4 +1,4 @@
-"""Records, whatever they come in, as a stream of Arrow batches with bounded memory."""
+"""Records in any format as a stream of Arrow batches with bounded memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.arrow import BROKEN, binary_format, whole
-from hdr4me.io.origin import STANDARD_INPUT, RecordFiles, open_text
+from hdr4me.io.source import STANDARD_INPUT, RecordFiles, open_text
 from hdr4me.io.text import is_lines, open_delimited, read_delimited, read_lines, read_objects, table_of
 from hdr4me.survey import Schema, Survey
 from hdr4me.survey.columns import is_text
@@ -27,7 +27,7 @@ _KINDS = {"parquet": "Parquet", "arrow": "Arrow IPC", "text": "text"}
 
 @dataclass(frozen=True)
 class Part:
-    """A file of records, or some row groups of a Parquet file, and how its text is read."""
+    """A file of records, or some row groups of a Parquet file, and its text options."""
 
     path: str
     encoding: str | None = None
@@ -37,13 +37,13 @@ class Part:
 
 
 def batch_rows(survey: Survey) -> int:
-    """Records held at once: about 32 MiB of their numbers, and of their reports."""
+    """The number of records in memory at once: about 32 MiB of numbers and of reports."""
     widest = max(8 * sum(getattr(x, "length", 1) for x in survey.schema), survey.report_size)
     return max(1, min(_MOST_ROWS, _BATCH_BYTES // widest))
 
 
 def as_files(records: Any) -> RecordFiles | None:
-    """The files that `records` names: a path, several, or `RecordFiles`; None if it is something else."""
+    """The files of `records` if it is a path, several paths, or `RecordFiles`; otherwise None."""
     if isinstance(records, RecordFiles):
         return records
     listed = records if isinstance(records, list | tuple) else [records]
@@ -51,10 +51,10 @@ def as_files(records: Any) -> RecordFiles | None:
 
 
 def record_batches(records: Any, survey: Survey) -> Iterator[pa.RecordBatch]:
-    """Batches of at most `batch_rows` records with the columns of the survey's schema, in its order.
+    """Batches of at most `batch_rows` records with the columns of the survey's schema, in order.
 
     Records are a path, several paths, `RecordFiles`, an Arrow table or batch, or a frame with `__arrow_c_stream__`
-    (pandas, polars and others). A dimension without a column is an error, so that a misspelt name is noticed.
+    (pandas, polars and others). A dimension without a column is an error, so that misspelled names are found.
     """
     return read_records(records, survey.schema, batch_rows(survey))
 
@@ -74,7 +74,7 @@ def read_records(records: Any, schema: Schema, rows: int) -> Iterator[pa.RecordB
 
 
 def read_table(records: Any) -> pa.Table:
-    """All columns of the records, with the types that the data have; `records` as for `record_batches`."""
+    """All columns of the records, with their types; `records` as for `record_batches`."""
     files = as_files(records)
     if files is not None:
         tables = [_typed(part) for part in _parts(files)]
@@ -96,7 +96,7 @@ def read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]
     names = list(schema.columns)
     batches: Iterator[pa.RecordBatch]
     if kind == "parquet":
-        texts = [x.name for x in schema if x.categories]
+        texts = [x.columns[0] for x in schema.readers if hasattr(x, "labels")]
         batches = _read_parquet(part.path, names, texts, rows, part.row_groups)
     elif kind == "arrow":
         batches = _read_arrow(part.path, names)
@@ -109,14 +109,14 @@ def read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]
 def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
     with open_text(part.path, part.encoding) as text:
         if is_lines(text):
-            yield from read_lines(text, [schema[name] for name in schema.columns])
+            yield from read_lines(text, schema.readers)
         else:
-            filled = [x.name for x in schema if "" in x.categories]
+            filled = [x.columns[0] for x in schema.readers if "" in x.categories]
             yield from read_delimited(text, schema.columns, part.delimiter, filled=filled)
 
 
 def _typed(part: Part, names: Sequence[str] = (), *, head: bool = False) -> pa.Table:
-    """A file with the types of its columns: the whole of it, or enough of it to know the types."""
+    """A file with the types of its columns: all of it, or enough to determine the types."""
     kind = file_kind(part.path)
     with whole(part.path, _KINDS[kind], quoted=kind != "text"), ExitStack() as stack:
         if kind == "parquet":
@@ -133,12 +133,12 @@ def _typed(part: Part, names: Sequence[str] = (), *, head: bool = False) -> pa.T
         if not head:
             return reader.read_all()
         if not any(batch.num_rows for batch in reader):
-            raise FormatError(f"{text.name} has a header and no records")
+            raise FormatError(f"{text.name} has a header but no records")
         return reader.schema.empty_table()
 
 
 def column_types(files: RecordFiles, names: Sequence[str]) -> pa.Schema:
-    """The columns of the first file; `names` are some of them, by which the delimiter of a CSV file is found."""
+    """The columns of the first file; `names` are some of them, which determine the delimiter of a CSV file."""
     part = _parts(files)[0]
     schema = _typed(part, names, head=True).schema
     _check_names(part.path, schema.names, ())
@@ -146,13 +146,13 @@ def column_types(files: RecordFiles, names: Sequence[str]) -> pa.Schema:
 
 
 def file_kind(path: str) -> str:
-    """What a file's first bytes say: parquet, arrow or text; standard input is always text."""
+    """The format by a file's first bytes: parquet, arrow or text; standard input is always text."""
     return "text" if path == STANDARD_INPUT else binary_format(path) or "text"
 
 
 def count_records(path: str | os.PathLike[str]) -> int | None:
-    """How many records a file says it has, for a progress bar; None when only reading it would tell."""
-    with suppress(*BROKEN, FormatError):  # reading it will say what is wrong
+    """The number of records in the metadata of a file, for a progress bar; None if it has no such metadata."""
+    with suppress(*BROKEN, FormatError):  # reading the file raises the error
         if file_kind(os.fspath(path)) == "parquet":
             return int(_parquet_metadata(os.fspath(path)).num_rows)
     return None
@@ -163,11 +163,11 @@ def _parts(files: RecordFiles) -> list[Part]:
 
 
 def plan_parts(files: RecordFiles, step: int) -> list[Part]:
-    """The files as pieces of about `step` bytes: the row groups of Parquet files; text files stay whole."""
+    """The files in parts of about `step` bytes: row groups of Parquet files, and whole text files."""
     parts: list[Part] = []
     for part in _parts(files):
         if part.path == STANDARD_INPUT:
-            raise InvalidInput("standard input can be read on this machine only: give files to Spark")
+            raise InvalidInput("Spark cannot read standard input: save the records to a file")
         file = replace(part, path=str(Path(part.path).absolute()), n_bytes=Path(part.path).stat().st_size)
         parts += _row_groups(file, step) if file_kind(part.path) == "parquet" else [file]
     return parts
@@ -177,9 +177,9 @@ def _row_groups(file: Part, step: int) -> list[Part]:
     try:
         metadata = _parquet_metadata(file.path)
     except BROKEN:
-        return [file]  # reading it will say what is wrong
+        return [file]  # reading the file raises the error
     sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
-    # What a row group takes of the file, in proportion; a footer that contradicts itself is read whole and refused.
+    # The share of a row group in the file; an inconsistent footer is refused when the file is read.
     scale = file.n_bytes / max(1, sum(sizes))
     if sum(metadata.row_group(i).num_rows for i in range(len(sizes))) != metadata.num_rows or not sizes:
         return [file]
@@ -197,7 +197,7 @@ def _row_groups(file: Part, step: int) -> list[Part]:
 
 
 def _open_binary(path: str, stack: ExitStack) -> Any:
-    """A file for Arrow to read, not to map, whatever bytes its name has."""
+    """A file for Arrow to read without memory mapping, whatever bytes its name has."""
     name: Any = os.fsencode(path)
     return stack.enter_context(pa.OSFile(name, "r"))
 
@@ -210,8 +210,8 @@ def _parquet_metadata(path: str) -> Any:
 def _read_parquet(
     path: str, names: Sequence[str], texts: Sequence[str], rows: int, row_groups: Sequence[int] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of at most `rows` records with the columns `names`; of `texts`, those with texts as dictionaries."""
-    # Without pre-buffering a row group is streamed, not held; each column has its own small buffer.
+    """Batches of at most `rows` records with the columns `names`; string columns among `texts` are dictionaries."""
+    # Without pre-buffering a row group is streamed; each column has its own small buffer.
     buffer = max(1 << 14, min(1 << 20, _COLUMN_BYTES // len(names)))
     with ExitStack() as stack:
         opened = _open_binary(path, stack)
@@ -230,21 +230,21 @@ def _read_parquet(
         promised = sum(file.metadata.row_group(i).num_rows for i in groups)
         if row_groups is None and promised != file.metadata.num_rows:
             raise FormatError(
-                f"{path} is damaged: its footer says {file.metadata.num_rows:,} rows, "
-                f"its row groups say {promised:,}"
+                f"{path} is damaged: its footer claims {file.metadata.num_rows:,} rows, "
+                f"its row groups {promised:,}"
             )
         if not promised:
-            raise FormatError(f"{path} holds no records")
+            raise FormatError(f"{path} contains no records")
         n = 0
         for batch in file.iter_batches(batch_size=rows, row_groups=groups, columns=list(names)):
             n += batch.num_rows
             yield batch.select(list(names))
         if n != promised:
-            raise FormatError(f"{path} is damaged: {n:,} rows were read where its footer says {promised:,}")
+            raise FormatError(f"{path} is damaged: it has {n:,} rows, but its footer claims {promised:,}")
 
 
 def _read_arrow(path: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The batches of an Arrow IPC file, with the columns `names`; it is read, not mapped, and may change meanwhile."""
+    """The batches of an Arrow IPC file with the columns `names`; read without memory mapping, since it may change."""
     n = 0
     with ExitStack() as stack:
         reader = pa.ipc.open_file(_open_binary(path, stack))
@@ -255,22 +255,22 @@ def _read_arrow(path: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
             n += batch.num_rows
             yield batch
     if not n:
-        raise FormatError(f"{path} holds no records")
+        raise FormatError(f"{path} contains no records")
 
 
 def _check_names(what: str, found: Sequence[str], names: Sequence[str]) -> None:
-    """Every name is there, and no name is there twice."""
+    """Raise an error if a name is absent or duplicated."""
     missing = [name for name in names if name not in set(found)]
     if missing:
         shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
         there = ", ".join(map(repr, found[:8])) + (", ..." if len(found) > 8 else "")
         raise FormatError(f"{what} has no column {shown}: its columns are {there}")
     if len(set(found)) < len(found):
-        raise FormatError(f"{what} has two columns of the same name")
+        raise FormatError(f"{what} has two columns of the same name; rename one of them")
 
 
 def is_frame(records: object) -> bool:
-    """Whether an object has Arrow's C stream interface, as Arrow's tables, pandas and polars frames and others do."""
+    """Whether an object has Arrow's C stream interface, as Arrow tables, pandas and polars frames do."""
     return hasattr(records, "__arrow_c_stream__")
 
 
@@ -288,12 +288,12 @@ def _read_frame(frame: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     columns = getattr(frame, "columns", None)
     if columns is not None and hasattr(frame, "__getitem__"):
         _check_names(what, [str(name) for name in columns], names)
-        frame = frame[list(names)]  # so that columns which are not asked for are not converted
+        frame = frame[list(names)]  # so that other columns are not converted
     try:
         reader = pa.RecordBatchReader.from_stream(frame)
-    except (pa.ArrowException, TypeError, ValueError):  # the message may hold a value
+    except (pa.ArrowException, TypeError, ValueError):  # the message may contain a value
         raise InvalidInput(
-            f"{what} cannot be read as Arrow columns: a column mixes types; convert it to numbers or texts"
+            f"{what} cannot be read as Arrow columns: a column mixes types; convert it to numbers or strings"
         ) from None
     _check_names(what, reader.schema.names, names)
     for batch in reader:

@@ -1,4 +1,4 @@
-"""One report in binary and as JSON, its checks, and where bad reports go; standard library only."""
+"""One report in binary and JSON, its validation, and the quarantine of bad reports; standard library only."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import IO, Any
 from hdr4me.atomic import replacing
 from hdr4me.errors import FingerprintMismatch, FormatError, printable
 from hdr4me.survey import Survey
-from hdr4me.survey.canonical import no_twins
+from hdr4me.survey.canonical import no_duplicates
 
 
 class Reason(IntEnum):
-    """Why a report is not counted; the numbers are those of the counting kernel, 0 being a good report."""
+    """The reason why a report is rejected; the codes are those of the counting kernel, where 0 is a valid report."""
 
     DIMENSION = 1, "unknown dimension"
     ORDER = 2, "dimensions not distinct and increasing"
@@ -41,7 +41,7 @@ class Reason(IntEnum):
 
 @dataclass(frozen=True)
 class Rejected:
-    """A report that is not counted: why, where it stood, and what it was."""
+    """A rejected report: the reason, its location, and its content."""
 
     reason: Reason
     where: str
@@ -56,13 +56,13 @@ OnRejected = Callable[[Rejected], None]
 
 
 def refuse(rejected: Rejected) -> None:
-    """The strict handler: the first bad report is an error."""
+    """The strict handler: raise an error for the first bad report."""
     raise FormatError(str(rejected))
 
 
 @dataclass(frozen=True)
 class Report:
-    """m answers, each (question, field, ...), in increasing order of question, and the survey they answer.
+    """m answers, each (question, field, ...), in increasing order of question, and the survey's fingerprint.
 
     >>> Report("ab12", ((0, 7), (3, 1))).answers
     ((0, 7), (3, 1))
@@ -72,7 +72,7 @@ class Report:
     answers: tuple[tuple[int, ...], ...]
 
     def to_bytes(self, survey: Survey) -> bytes:
-        r"""The binary form on the wire: m slots of two bytes for the question, little end first, and the fields.
+        r"""The binary format on the wire: m slots of two little-endian bytes for the question, and the fields.
 
         >>> from hdr4me.survey import Numeric, Schema
         >>> Report("ab12", ((0, 1),)).to_bytes(Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi"))
@@ -81,7 +81,7 @@ class Report:
         return pack(self.answers, survey, padded=False)
 
     def to_json(self) -> str:
-        """The JSON form, on one line.
+        """The JSON format, on one line.
 
         >>> Report("ab12", ((0, 7),)).to_json()
         '{"format":"hdr4me-report","version":1,"survey":"ab12","answers":[[0,7]]}'
@@ -91,7 +91,7 @@ class Report:
 
 
 def fault(answers: Any, survey: Survey) -> Reason | None:
-    """What is wrong with these answers to this survey, or None: the reference for every other validator."""
+    """The reason why these answers are invalid, or None; the reference for all other validators."""
     lists = (list, tuple)
     if not isinstance(answers, lists) or not all(isinstance(answer, lists) for answer in answers):
         return Reason.MALFORMED
@@ -118,7 +118,7 @@ def fault(answers: Any, survey: Survey) -> Reason | None:
 
 
 def pack(answers: Iterable[tuple[int, ...]], survey: Survey, *, padded: bool = True) -> bytes:
-    """Valid answers in binary: for each two bytes of the question's number and its fields, little end first."""
+    """Valid answers in binary: for each, two bytes for the question and its fields, little-endian."""
     size = survey.slot_size if padded else 0
     slots = []
     for question, *numbers in answers:
@@ -129,9 +129,9 @@ def pack(answers: Iterable[tuple[int, ...]], survey: Survey, *, padded: bool = T
 
 
 def unpack(data: bytes, survey: Survey) -> tuple[tuple[int, ...], ...]:
-    """The answers in `report_size` bytes of memory; raises FormatError if anything about them is wrong."""
+    """The answers in a padded report of `report_size` bytes; FormatError if it is invalid."""
     if len(data) != survey.report_size:
-        raise FormatError(f"a report of {len(data)} bytes: this survey's have {survey.report_size}")
+        raise FormatError(f"a report of {len(data)} bytes; reports of this survey have {survey.report_size}")
     answers = []
     for start in range(0, len(data), survey.slot_size):
         slot = data[start : start + survey.slot_size]
@@ -157,21 +157,21 @@ _FIELDS = {"format", "version", "survey", "answers"}
 
 
 def prefix_of(survey: str) -> str:
-    """How the JSON form of every report of this survey begins."""
+    """The first characters of the JSON format of every report of this survey."""
     return Report(survey, ()).to_json().removesuffix("]}")
 
 
 def inspect(text: str | bytes, survey: Survey) -> Report | Reason:
-    """The report in `text`, or why it is none; never raises because of what is in it."""
+    """The report in `text`, or the reason why it is invalid; never raises an exception."""
     try:
-        document: Any = json.loads(text, object_pairs_hook=no_twins)
+        document: Any = json.loads(text, object_pairs_hook=no_duplicates)
     except (ValueError, RecursionError):
         return Reason.MALFORMED
     return understood(document, survey)
 
 
 def understood(document: Any, survey: Survey) -> Report | Reason:
-    """The report in a parsed JSON document, or why it is none."""
+    """The report in a parsed JSON document, or the reason why it is invalid."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         return Reason.MALFORMED
     if type(document.get("version")) is not int or document["version"] != VERSION:
@@ -185,7 +185,7 @@ def understood(document: Any, survey: Survey) -> Report | Reason:
 
 
 def decode(text: str | bytes, survey: Survey) -> Report:
-    """The report in `text`; raises FormatError, or FingerprintMismatch for another survey's."""
+    """The report in `text`; FormatError if it is invalid, FingerprintMismatch if it is of another survey."""
     found = inspect(text, survey)
     if isinstance(found, Report):
         return found
@@ -195,20 +195,19 @@ def decode(text: str | bytes, survey: Survey) -> Report:
 
 
 def survey_of(text: str | bytes) -> str:
-    """The fingerprint that a report names, as far as it can be one."""
+    """The fingerprint in a report, if it can be one."""
     found = json.loads(text)["survey"]
     return found[:64] if isinstance(found, str) else f"of type {type(found).__name__}"
 
 
-# A quarantine is no larger, however many bad reports there are: beyond it they are only counted.
+# The largest size of a quarantine; further bad reports are only counted.
 QUARANTINE_BYTES = 1 << 26
 
 
 class Quarantine(AbstractContextManager["Quarantine"]):
-    """A handler for rejected reports that writes them to `path`; without any, no file is made.
+    """A handler that writes rejected reports to `path`; if there are none, no file is created.
 
-    Beyond `limit_bytes` reports are only counted, in `n_left_out` and in a last line of the file for each reason.
-
+    Beyond `limit_bytes`, reports are only counted, in `n_left_out` and in one line per reason at the end of the file.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, limit_bytes: int = QUARANTINE_BYTES) -> None:
@@ -221,11 +220,11 @@ class Quarantine(AbstractContextManager["Quarantine"]):
 
     @property
     def n_left_out(self) -> int:
-        """How many rejected reports are only counted."""
+        """The number of rejected reports that are only counted."""
         return sum(self.left_out.values())
 
     def __call__(self, rejected: Rejected) -> None:
-        """Write one down, or count it if the limit is reached."""
+        """Write a rejected report, or count it if the limit is reached."""
         line = _line(rejected.reason.text, rejected.where, rejected.content) if self._room >= 0 else ""
         self._room -= len(line)
         if self._room < 0:
@@ -250,7 +249,7 @@ class Quarantine(AbstractContextManager["Quarantine"]):
 
 
 def left_out_lines(left_out: Counter[str]) -> list[tuple[str, str, str]]:
-    """What a quarantine says of reports beyond its limit: reason, place and content of one line for each reason."""
+    """Reason, location and content of one line per reason for the reports beyond a quarantine's limit."""
     place = "beyond the quarantine's limit"
     return [(reason, place, f"{n} reports") for reason, n in sorted(left_out.items())]
 

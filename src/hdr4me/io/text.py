@@ -1,4 +1,4 @@
-"""Text records as Arrow batches: CSV files, and JSON lines with one object a line."""
+"""Text records as Arrow batches: CSV files, and JSON lines with one object per line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pv
 
 from hdr4me.errors import FormatError
-from hdr4me.io.origin import BLOCK, STANDARD_INPUT, Text, open_text, wrong_encoding
+from hdr4me.io.source import BLOCK, STANDARD_INPUT, Text, open_text, wrong_encoding
 from hdr4me.survey import Categorical, Dimension, Numeric, Selection, Vector
 from hdr4me.survey.categorical import SEPARATOR
 from hdr4me.survey.values import as_number
@@ -23,7 +23,7 @@ _COMPRESSION = (".gz", ".zst", ".bz2")
 
 
 def is_lines(text: Text) -> bool:
-    """Whether text is JSON lines rather than CSV: by the name's suffix, or because it begins with a brace."""
+    """Whether text is JSON lines rather than CSV: by the suffix of the name, or because it begins with a brace."""
     name = PurePath(text.path.lower())
     suffix = PurePath(name.stem).suffix if name.suffix in _COMPRESSION else name.suffix
     return suffix in _LINES or text.head.lstrip()[:1] == b"{"
@@ -31,14 +31,14 @@ def is_lines(text: Text) -> bool:
 
 # -- CSV -------------------------------------------------------------------------------------------------------
 
-# Tried in this order; the first one under which the header has every name that is asked for is taken.
+# Tried in this order until the header has all requested names.
 DELIMITERS = (",", ";", "\t", "|")
 
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 
 
 def read_header(text: Text, names: Sequence[str], delimiter: str | None) -> tuple[list[str], str]:
-    """The fields of the header, and the delimiter under which it has all `names`, or else the most fields."""
+    """The fields of the header, and the delimiter with which it has all `names`, or else the most fields."""
     lines = _header_lines(text)
     found: list[tuple[list[str], str]] = []
     for mark in DELIMITERS if delimiter is None else (delimiter,):
@@ -56,18 +56,18 @@ def read_header(text: Text, names: Sequence[str], delimiter: str | None) -> tupl
 
 def _check_twice(name: str, header: Sequence[str]) -> None:
     if len(set(header)) < len(header):
-        raise FormatError(f"{name} has two columns of the same name")
+        raise FormatError(f"{name} has two columns of the same name; rename one of them")
 
 
 def open_delimited(text: Text, names: Sequence[str], delimiter: str | None) -> pv.CSVStreamingReader:
-    """All columns of a CSV file, with the types that Arrow finds in its first block."""
+    """All columns of a CSV file, with the types that Arrow infers from its first block."""
     header, mark = read_header(text, names, delimiter)
     _check_twice(text.name, header)
     return pv.open_csv(text.stream, pv.ReadOptions(block_size=BLOCK), pv.ParseOptions(delimiter=mark))
 
 
 def _header_lines(text: Text) -> list[str]:
-    """The lines of the header: more than one if a quoted field has a line break inside."""
+    """The lines of the header; several if a quoted field contains a line break."""
     end = 0
     while True:
         match = _LINE.match(text.head, end)
@@ -76,24 +76,25 @@ def _header_lines(text: Text) -> list[str]:
         if text.head.count(b'"', 0, end) % 2 == 0:
             break
         if end >= len(text.head):
-            raise FormatError(f"{text.name}: a quote is left open in the header")
+            raise FormatError(f"{text.name}: a quote in the header is not closed")
     try:
         header = text.head[:end].decode("utf-8")
     except UnicodeDecodeError:
         raise wrong_encoding(text.name, "line 1") from None
     if "\0" in header:
         raise FormatError(
-            f"{text.name}: the header holds zero bytes; if it is UTF-16 without a mark, give --encoding utf-16-le"
+            f"{text.name}: the header contains zero bytes; for UTF-16 without a byte order mark, specify "
+            "--encoding utf-16-le"
         )
     if not header.strip():
-        raise FormatError(f"{text.name}: line 1 is blank where a header is expected")
+        raise FormatError(f"{text.name}: line 1 is blank; a header is expected")
     return header.splitlines(keepends=True)
 
 
 def read_delimited(
     text: Text, names: Sequence[str], delimiter: str | None = None, *, filled: Collection[str] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of text columns called `names`; an empty field is null, in the columns `filled` an empty text."""
+    """Batches of string columns called `names`; an empty field is null, or an empty string in the columns `filled`."""
     header, mark = read_header(text, names, delimiter)
     missing = [name for name in names if name not in set(header)]
     if missing:
@@ -101,7 +102,7 @@ def read_delimited(
         by = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}.get(mark, repr(mark))
         raise FormatError(
             f"{text.name} has no column {shown}: its first line has {len(header):,} field{'s' * (len(header) > 1)}, "
-            f"separated by {by}, and must be a header with the columns' names (--delimiter says what separates them)"
+            f"separated by {by}, and must be a header with the names of the columns (--delimiter sets the separator)"
         )
     _check_twice(text.name, header)
     types: Any = {name: pa.binary() for name in names}
@@ -119,13 +120,13 @@ def read_delimited(
                     yield _as_text(batch, text.name, n, filled)
                     n += batch.num_rows
     except pa.ArrowException:  # Arrow quotes the line that it could not read: a record
-        raise FormatError(f"{text.name} is not a whole CSV file: {_odd_line(text, mark, n)}") from None
+        raise FormatError(f"{text.name} is not a valid CSV file: {_odd_line(text, mark, n)}") from None
     if not n:
-        raise FormatError(f"{text.name} has a header and no records")
+        raise FormatError(f"{text.name} has a header but no records")
 
 
 def _as_text(batch: pa.RecordBatch, name: str, before: int, filled: Collection[str]) -> pa.RecordBatch:
-    """The batch with its bytes known to be UTF-8."""
+    """The batch as strings; an error unless its bytes are UTF-8."""
     columns: list[Any] = []
     for field, column in zip(batch.schema.names, batch.columns, strict=True):
         try:
@@ -139,10 +140,8 @@ def _as_text(batch: pa.RecordBatch, name: str, before: int, filled: Collection[s
 
 
 def _odd_line(text: Text, mark: str, n_read: int) -> str:
-    """Which line is unlike the header, in numbers alone; standard input cannot be read again."""
-    unknown = (
-        f"after row {n_read:,} a record is too long, has another number of columns, or leaves a quote open"
-    )
+    """Describe the invalid line by numbers only; standard input cannot be read again."""
+    unknown = f"after row {n_read:,} a record is too long, has the wrong number of columns, or has an unclosed quote"
     if text.path == STANDARD_INPUT:
         return unknown
     with open_text(text.path, text.encoding) as again:
@@ -155,34 +154,37 @@ def _odd_line(text: Text, mark: str, n_read: int) -> str:
                     return f"line {reader.line_num:,} has {len(row)} columns, the header has {width}"
         except csv.Error:
             return unknown
-    return "a record is too long, or a quote is left open"
+    return "a record is too long, or a quote is not closed"
 
 
 # -- JSON lines ------------------------------------------------------------------------------------------------
 
-# Objects are parsed this many bytes at a time: as Python objects they take many times as much.
+# Objects are parsed this many bytes at a time, since Python objects need much more memory.
 _PIECE = 1 << 22
 
-_NOTHING = "\ufffd"  # stands for a value that names no number and no category, such as a list
-_HALF = re.compile("[\ud800-\udfff]")  # half of a surrogate pair, which has no UTF-8 form
+_NOTHING = "\ufffd"  # replaces a value that is neither a number nor a category, such as a list
+_HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate has no UTF-8 form
 
 
 def read_lines(text: Text, dimensions: Sequence[Dimension]) -> Iterator[pa.RecordBatch]:
-    """Batches with a column for each dimension; a field that an object lacks is null, as it is on a device.
+    """Batches with a column for each dimension; a field that an object lacks is null, as on a device.
 
-    A name that no object of the file has is an error at its end: it is misspelt.
+    A name that no object of the file has is an error at the end: it is probably misspelled.
     """
-    unseen = {dimension.name for dimension in dimensions}
+    names = [dimension.columns[0] for dimension in dimensions]
+    unseen = set(names)
     for rows in read_objects(text):
         unseen -= {name for name in unseen if any(name in row for row in rows)}
-        columns = [_column([row.get(dimension.name) for row in rows], dimension) for dimension in dimensions]
-        yield pa.RecordBatch.from_arrays(columns, names=[dimension.name for dimension in dimensions])
+        columns = [
+            _column([row.get(name) for row in rows], x) for name, x in zip(names, dimensions, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, names=names)
     if unseen:
         raise FormatError(f"{text.name}: no record has a field {', '.join(map(repr, sorted(unseen)[:5]))}")
 
 
 def read_objects(text: Text) -> Iterator[list[dict[str, Any]]]:
-    """The objects of a file, some thousands at a time; blank lines are passed over and counted as lines."""
+    """The objects of a file, some thousands at a time; blank lines are ignored but count as lines."""
     n_lines = n_objects = 0
     rest = b""
     while True:
@@ -201,12 +203,12 @@ def read_objects(text: Text) -> Iterator[list[dict[str, Any]]]:
         if rows:
             yield rows
     if not n_objects:
-        raise FormatError(f"{text.name} holds no records")
+        raise FormatError(f"{text.name} contains no records")
 
 
 def _objects(lines: list[bytes], name: str, before: int) -> list[dict[str, Any]]:
     kept = [line for line in lines if line.strip()]
-    try:  # one call for all of them is several times quicker than one for each
+    try:  # one call for all lines is several times faster than one call per line
         rows = json.loads(b"[" + b",".join(kept) + b"]")
     except (ValueError, RecursionError):
         rows = None
@@ -221,13 +223,15 @@ def _objects(lines: list[bytes], name: str, before: int) -> list[dict[str, Any]]
             row = None
         if type(row) is not dict:
             raise FormatError(
-                f"{name}, line {number:,}: not a JSON object (JSON lines have one object a line)"
+                f"{name}, line {number:,}: not a JSON object; JSON lines have one object per line"
             )
-    raise FormatError(f"{name}, lines {before + 1:,} to {before + len(lines):,}: not one JSON object a line")
+    raise FormatError(
+        f"{name}, lines {before + 1:,} to {before + len(lines):,}: not one JSON object per line"
+    )
 
 
 def _column(values: list[Any], dimension: Dimension) -> Any:
-    """Values of one type as they are; mixed ones as texts, which mean the same to the client."""
+    """Values of one type unchanged; mixed values as strings, which the client treats alike."""
     if isinstance(dimension, Vector):
         return pa.array([_numbers(value) for value in values], pa.list_(pa.float64()))
     if isinstance(dimension, Selection):
@@ -235,12 +239,12 @@ def _column(values: list[Any], dimension: Dimension) -> Any:
     if isinstance(dimension, Numeric):
         alike = all(value is None or type(value) in (int, float) for value in values)
         return _array(values, pa.float64() if alike else pa.string())
-    # Of a dimension of another package whatever type Arrow finds.
+    # For a dimension of another package, the type that Arrow infers.
     return _array(values, pa.string() if isinstance(dimension, Categorical) else None)
 
 
 def _array(values: list[Any], kind: Any = None) -> Any:
-    """The values as an array of one type; as texts if they are of several, or beyond what Arrow can hold."""
+    """The values as an array of one type; as strings if types are mixed or Arrow cannot represent them."""
     try:
         return pa.array(values, kind)
     except (pa.ArrowException, OverflowError, UnicodeError):
@@ -248,13 +252,13 @@ def _array(values: list[Any], kind: Any = None) -> Any:
 
 
 def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
-    """Objects as a table of all their fields, with the types that the values have."""
+    """Objects as a table of all their fields, with inferred types."""
     names = dict.fromkeys(name for row in rows for name in row)
     return pa.table({name: _array([row.get(name) for row in rows]) for name in names})
 
 
 def _numbers(value: Any) -> list[float] | None:
-    """The numbers of a list, or of a text with bars; what is neither is an empty list."""
+    """The numbers of a list, or of a string with bars; an empty list for anything else."""
     if value is None or value == "":
         return None
     if isinstance(value, str):
@@ -263,10 +267,12 @@ def _numbers(value: Any) -> list[float] | None:
 
 
 def _choices(value: Any) -> str | None:
-    """A list of choices as one text."""
+    """A list of choices as one string."""
     if not isinstance(value, list):
         return _text(value)
-    return SEPARATOR.join(_text(item) or "" for item in value) or SEPARATOR  # nothing chosen, and not missing
+    return (
+        SEPARATOR.join(_text(item) or "" for item in value) or SEPARATOR
+    )  # nothing chosen, which is not missing
 
 
 def _text(value: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""An answer as pictures, a page, CSV and Parquet."""
+"""An answer as figures, an HTML page, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Floats = NDArray[np.float64]
 _BAR, _MARK, _FAINT = "#0b6e99", "#d1495b", "#9fc5d6"
-_COLOURS = ("#0b6e99", "#d1495b", "#d38a00", "#3a7d44", "#6c4f9c", "#8d6a4f")
+_COLORS = ("#0b6e99", "#d1495b", "#d38a00", "#3a7d44", "#6c4f9c", "#8d6a4f")
 _MOST_PANELS, _MOST_ROWS = 60, 40
 _BINS = ("distribution", "histogram")
 _TITLES = {"mean_by": "mean of {} by group", "share_by": "shares of {} by group", "sd": "standard deviation"}
 _POINT: dict[str, Any] = {"fmt": "o", "color": _BAR, "ecolor": _MARK, "capsize": 3}
-_LOW, _HIGH = 1.7, 3.2  # inches: the largest height of a low picture, and the height of a curve
+_LOW, _HIGH = 1.7, 3.2  # inches: the largest height of a low panel, and the height of a curve
 
 
 def panels_of(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
-    """The rows of each picture: (statistic, title, rows); numbers of one statistic and size share one picture."""
+    """The panels of a figure as (statistic, title, rows); numbers of one statistic and magnitude share a panel."""
     found: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         if row["estimate"] is not None:
@@ -44,7 +44,7 @@ def panels_of(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
 
 
 def _size(row: Row) -> int:
-    """The power of 100 that a row's numbers reach: units that differ more have pictures of their own."""
+    """The magnitude of the numbers of a row, as a power of 100; other magnitudes have separate panels."""
     if row["statistic"] in ("share", "correlation"):
         return 0
     largest = max(abs(row[end]) for end in ("estimate", "lower", "upper") if row[end] is not None)
@@ -52,13 +52,13 @@ def _size(row: Row) -> int:
 
 
 def draw(rows: Sequence[Row]) -> Figure | None:
-    """All pictures under one another in two columns; None if nothing is known."""
+    """A figure with all panels in two columns; None if there is no estimate."""
     from matplotlib.figure import Figure
 
     panels = panels_of(rows)[:_MOST_PANELS]
     if not panels:
         return None
-    # Pictures of few rows are low, and stand beside others that are as low.
+    # Panels of similar height share a line.
     panels.sort(key=lambda panel: _height(panel[0], panel[2]) > _LOW)
     lines = [panels[i : i + 2] for i in range(0, len(panels), 2)]
     heights = [max(_height(statistic, part) for statistic, _, part in line) for line in lines]
@@ -79,7 +79,7 @@ def draw(rows: Sequence[Row]) -> Figure | None:
 
 
 def _height(statistic: str, rows: Sequence[Row]) -> float:
-    """Inches: pictures with a row for each number are as high as they need, the others are all as high."""
+    """The height in inches: panels with one line per row grow with the rows, the others have a fixed height."""
     if statistic in _BINS or statistic == "cdf" or statistic.endswith("_by"):
         return _HIGH
     return 0.85 + 0.26 * min(len(rows), _MOST_ROWS)
@@ -89,11 +89,14 @@ def _panel(axes: Axes, statistic: str, rows: list[Row]) -> None:
     value, lower, upper = (
         np.array([row[key] for row in rows], float) for key in ("estimate", "lower", "upper")
     )
-    low, high = np.fmin(value, lower), np.fmax(value, upper)  # an end that is not known is the estimate
+    low, high = (
+        np.fmin(value, lower),
+        np.fmax(value, upper),
+    )  # a missing end of an interval is replaced by the estimate
     reach = np.array([value - low, high - value])
     labels = [_label(row) for row in rows]
     places = np.arange(len(rows))
-    if statistic in _BINS:  # one bar each, where it lies on the axis and as wide as it is
+    if statistic in _BINS:  # one bar per bin, with its position and width
         edges = np.array([label.split(" to ") for label in labels], float)
         middles = edges.mean(axis=1)
         axes.bar(middles, value, width=np.diff(edges)[:, 0], color=_FAINT, edgecolor="white", linewidth=0.8)
@@ -125,13 +128,13 @@ def _panel(axes: Axes, statistic: str, rows: list[Row]) -> None:
 
 
 def _shares(axes: Axes, rows: list[Row], value: Floats, reach: Floats) -> None:
-    """The share of each category in each group: the groups side by side, a color for each category."""
+    """The share of each category in each group, with one color per category."""
     names = np.array([str(row["category"]).partition(" | ")[::2] for row in rows])
     own, groups = (list(dict.fromkeys(column.tolist())) for column in names.T)
     for k, category in enumerate(own):
         mine = names[:, 0] == category
         x = [groups.index(group) + 0.6 * ((k + 0.5) / len(own) - 0.5) for group in names[mine, 1].tolist()]
-        look: Any = {"fmt": "o", "color": _COLOURS[k % len(_COLOURS)], "markersize": 4, "elinewidth": 1.2}
+        look: Any = {"fmt": "o", "color": _COLORS[k % len(_COLORS)], "markersize": 4, "elinewidth": 1.2}
         axes.errorbar(x, value[mine], yerr=reach[:, mine], label=_plain(category), **look)
     axes.set_ylim(0, 1.25 * float((value + reach[1]).max()))
     axes.legend(fontsize=7, frameon=False, ncols=min(len(own), 4), loc="upper right")
@@ -139,7 +142,7 @@ def _shares(axes: Axes, rows: list[Row], value: Floats, reach: Floats) -> None:
 
 
 def _ordered(labels: list[str]) -> bool:
-    """Whether the groups are steps of a scale: every name begins with a number, and the numbers rise."""
+    """Whether the groups are ordered: every name begins with a number, and the numbers increase."""
     found = [re.match(r"\D{0,3}(-?\d+(?:\.\d+)?)", label) for label in labels]
     numbers = [float(match.group(1)) for match in found if match is not None]
     return len(numbers) == len(labels) > 1 and all(a < b for a, b in pairwise(numbers))
@@ -158,22 +161,22 @@ def _ticks(axes: Axes, labels: list[str]) -> None:
 
 
 def _plain(text: str) -> str:
-    """Other people's names: no formulas, no control characters."""
+    """A name from a file, without formulas and control characters."""
     return "".join(c if c.isprintable() else "?" for c in text).replace("$", r"\$")[:60]
 
 
 def as_html(rows: Sequence[Row], title: str, lead: str, notes: Sequence[str] = ()) -> str:
-    """One page with the pictures and the rows; it needs no network."""
+    """A self-contained page with the figures and the rows."""
     drawing = draw(rows)
     columns = [c for c in rows[0] if any(row.get(c) not in (None, "") for row in rows)] if rows else []
-    parts = [] if drawing is None else [html.figure(drawing, "Estimates with their intervals.")]
+    parts = [] if drawing is None else [html.figure(drawing, "Estimates with confidence intervals.")]
     parts += [html.paragraph(note) for note in notes]
     parts.append(html.table(columns, [[row.get(column) for column in columns] for row in rows]))
     return html.page(title, lead, *parts)
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], made: Mapping[str, Any]) -> str:
-    """A CSV file whose last columns are the provenance: many programs take comment lines for the header."""
+    """A CSV file whose last columns are the provenance, because many programs do not support comment lines."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, [*columns, *made], extrasaction="ignore", lineterminator="\n")
     writer.writeheader()

@@ -1,4 +1,4 @@
-"""Counts with their nouns, lists and the machine, as a sentence or a table has them; standard library only."""
+"""Text for sentences and tables: counts with nouns, lists, the machine; standard library only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def listed(words: Sequence[str]) -> str:
 
 
 def machine() -> dict[str, str]:
-    """Processor, cores, memory and versions, without anything about the machine's owner."""
+    """Processor, cores, memory and versions of this machine."""
     try:
         model = re.search(r"^model name\s*:(.*)", Path("/proc/cpuinfo").read_text("utf-8"), re.MULTILINE)
         processor = model[1].strip() if model else "unknown"

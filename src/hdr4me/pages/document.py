@@ -1,4 +1,4 @@
-"""A document as a list of blocks, written out as one HTML page or as Markdown with pictures beside it."""
+"""A document as a list of blocks, written as one HTML page or as Markdown with separate figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hdr4me.pages import html
 
 @dataclass(frozen=True)
 class Heading:
-    """A section's title (level 2) or a part of one (level 3)."""
+    """The title of a section (level 2) or of a subsection (level 3)."""
 
     text: str
     level: int = 2
@@ -27,7 +27,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows; a verdict is colored where it is a whole cell."""
+    """Columns and rows; a cell that is a verdict is colored."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
@@ -35,7 +35,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure by its name (that of its file) and a caption."""
+    """A figure, by its file name, and a caption."""
 
     name: str
     caption: str
@@ -45,14 +45,15 @@ Block = Heading | Text | Table | Picture
 
 
 def section(title: str, *parts: str | Block, level: int = 2) -> list[Block]:
-    """A heading and what follows it; a string is a paragraph."""
+    """A heading and its content; a string is a paragraph."""
     return [Heading(title, level), *(Text(part) if isinstance(part, str) else part for part in parts)]
 
 
 _VERDICTS = {
     "#2e7d4f": ("reproduced", "right"),
     "#b7791f": (
-        "depends on the reading", "depends on the domain", "holds in these cells, false in general", "rounded",
+        r"depends on the choice of λ\*", r"holds in part \([^)]*\)", "needs the COV-19 data",
+        "holds in the paper.{1,6}s cells, false in general", "rounded",
     ),
     "#b23a2e": ("not reproduced", "wrong"),
 }  # fmt: skip
@@ -64,7 +65,7 @@ _STYLE = (
 
 
 def to_html(title: str, lead: str, blocks: Sequence[Block], figures: Mapping[str, str]) -> str:
-    """One page that needs nothing beside it: figures are in it, given as SVG by their names."""
+    """A self-contained page; `figures` maps names to SVG."""
     return html.page(title, lead, _STYLE, *(_html(block, figures) for block in blocks))
 
 
@@ -83,7 +84,7 @@ def _html(block: Block, figures: Mapping[str, str]) -> str:
 
 
 def to_markdown(title: str, lead: str, blocks: Sequence[Block]) -> str:
-    """The same blocks as Markdown; pictures are links to PNG files of the figures' names."""
+    """The blocks as Markdown; figures are links to PNG files."""
     return "\n\n".join([f"# {title}", lead, *(_markdown(block) for block in blocks)]) + "\n"
 
 

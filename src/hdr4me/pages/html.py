@@ -1,4 +1,4 @@
-"""One self-contained page: text, tables and figures in a single HTML file without network, and its provenance."""
+"""Self-contained HTML pages with text, tables, figures and provenance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FIELDS = ("survey", "epsilon", "level", "version", "date")  # the provenance that every result carries
+FIELDS = ("survey", "epsilon", "confidence", "version", "date")  # the provenance of every result
 _STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.55 system-ui, sans-serif; color: #1d2329; background: #fff; max-width: 62rem;
@@ -34,7 +34,7 @@ code { background: #f2f4f6; padding: .1rem .3rem; border-radius: 3px; }
 
 
 def page(title: str, lead: str, *parts: str) -> str:
-    """The whole document; `parts` are pieces of HTML made by the functions below."""
+    """The complete document; `parts` are HTML from the functions below."""
     name = html.escape(title)
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
@@ -45,7 +45,7 @@ def page(title: str, lead: str, *parts: str) -> str:
 
 
 def section(title: str, *parts: str) -> str:
-    """A heading and what stands under it."""
+    """A heading and its content."""
     return f"<h2>{html.escape(title)}</h2>" + "\n".join(parts)
 
 
@@ -77,7 +77,7 @@ def figure(drawing: Figure, caption: str) -> str:
 
 
 def svg(drawing: Figure) -> str:
-    """The SVG element of a figure, the same bytes whenever it is drawn."""
+    """The SVG element of a figure, with deterministic bytes."""
     import matplotlib
 
     buffer = io.StringIO()
@@ -87,20 +87,22 @@ def svg(drawing: Figure) -> str:
     return text[text.index("<svg") :]
 
 
-def stamp(survey: str | None, epsilon: float | Sequence[float], level: float | None) -> dict[str, Any]:
-    """The provenance of a result: the five fields that it carries."""
+def provenance(
+    survey: str | None, epsilon: float | Sequence[float], confidence: float | None
+) -> dict[str, Any]:
+    """The provenance that every result includes."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
     version = import_module("hdr4me").__version__  # the package itself is above every layer
-    return dict(zip(FIELDS, (survey, epsilon, level, version, now.date().isoformat()), strict=True))
+    return dict(zip(FIELDS, (survey, epsilon, confidence, version, now.date().isoformat()), strict=True))
 
 
 def in_words(made: Mapping[str, Any]) -> str:
-    """The provenance as one line, such as 'ε = 1, 2; level 0.95; hdr4me 0.2; 2026-01-31'."""
+    """The provenance as one line, such as 'ε = 1, 2; confidence 0.95; hdr4me 0.2; 2026-01-31'."""
     budgets = made["epsilon"] if isinstance(made["epsilon"], list | tuple) else [made["epsilon"]]
     parts = [f"survey {made['survey']}"] if made["survey"] else []
     parts.append("ε = " + ", ".join(f"{value:g}" for value in budgets))
-    parts += [] if made["level"] is None else [f"level {made['level']:g}"]
+    parts += [] if made["confidence"] is None else [f"confidence {made['confidence']:g}"]
     return "; ".join([*parts, f"hdr4me {made['version']}", str(made["date"])])
 
 

@@ -1,13 +1,14 @@
-"""The paper's case study (section IV-C, Table II) and its Berry–Esseen example, computed anew.
+"""The paper's case study (section IV-C, Table II) and its Berry–Esseen example, recomputed.
 
-A printed number is `right` if it is our value rounded to its own digits; `rounded` if it is off by less than one unit
-of its last digit, or our value rounded to three digits or more and filled up with zeros; and `wrong` otherwise.
+A printed number is `right` if it equals the recomputed value rounded to the printed digits. It is `rounded` if it
+differs by less than one unit of the last printed digit, or if it is the value rounded to at least three digits with
+zeros appended. Otherwise it is `wrong`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Decimal
 
 import numpy as np
@@ -16,14 +17,14 @@ from hdr4me.framework import Deviation, deviation
 from hdr4me.framework.normal import berry_esseen_bound, log_probability_within
 from hdr4me.mechanisms import mechanism
 
-N_USERS, N_DIMS, N_SAMPLED, EPSILON = 10_000, 100, 100, 0.1
+USERS, DIMS, SAMPLED, EPSILON = 10_000, 100, 100, 0.1
 VALUES = tuple(k / 10 for k in range(1, 11))
 TOLERANCES = (0.001, 0.01, 0.05, 0.1)
 
 
 @dataclass(frozen=True)
 class Line:
-    """One number of the paper: what it is, what the paper prints, what it should be."""
+    """One number of the paper: the quantity, the printed digits and the recomputed value."""
 
     quantity: str
     printed: str
@@ -32,7 +33,7 @@ class Line:
 
     @property
     def verdict(self) -> str:
-        """Whether the printed digits are right."""
+        """`right`, `rounded` or `wrong`."""
         return verdict(self.printed, self.value)
 
 
@@ -51,37 +52,48 @@ def verdict(printed: str, value: float) -> str:
 
 
 def deviation_on(name: str, domain: tuple[float, float] | None = None) -> Deviation:
-    """The case study's deviation under a mechanism; Square wave on its own [0, 1] unless `domain` is given."""
-    options = {} if domain is None or name != "square_wave" else {"domain": domain}
-    return deviation(
-        mechanism(name, epsilon=EPSILON / N_SAMPLED, **options),
-        users=N_USERS,
-        dims=N_DIMS,
-        sampled=N_SAMPLED,
-        values=VALUES,
+    """The deviation of the case study under a mechanism.
+
+    Table II has Square wave on [0, 1] and Piecewise on [−1, 1]. `domain` puts either mechanism on [0, 1] or [−1, 1].
+    """
+    wave = name == "square_wave"
+    domain = domain or ((0.0, 1.0) if wave else (-1.0, 1.0))
+    options = {"domain": domain} if wave else {}
+    # Piecewise works on [−1, 1]: on [0, 1] values are doubled and shifted, and the deviation is halved.
+    halved = not wave and domain == (0.0, 1.0)
+    found = deviation(
+        mechanism(name, epsilon=EPSILON / SAMPLED, **options),
+        users=USERS,
+        dims=DIMS,
+        sampled=SAMPLED,
+        values=[2 * value - 1 for value in VALUES] if halved else VALUES,
         variance="paper",
     )
+    return replace(found, biases=found.biases / 2, variances=found.variances / 4) if halved else found
 
 
 def printed_variance() -> float:
-    """σ_j² by the formula as the paper prints it: t for t², e^{ε/2m + 3} for e^{ε/2m} + 3."""
-    s = math.expm1(EPSILON / N_SAMPLED / 2)
+    """σ_j² by the formula as printed: t instead of t², and e^{ε/2m + 3} instead of e^{ε/2m} + 3."""
+    half = EPSILON / SAMPLED / 2
     mean = float(np.mean(VALUES))
-    return (mean / s + math.exp(EPSILON / N_SAMPLED / 2 + 3) / (3 * s**2)) / N_USERS
+    return (mean / math.expm1(half) + math.exp(half + 3) / (3 * math.expm1(half) ** 2)) / USERS
 
 
 def case_study() -> list[Line]:
-    """Every number of the case study, in the paper's order, and Theorem 2's example."""
+    """Every number of the case study in the order of the paper, and the example after Theorem 2."""
     piecewise, wave = deviation_on("piecewise"), deviation_on("square_wave")
     σ2, δ, w2 = float(piecewise.variance), float(wave.bias), float(wave.variance)
-    note = f"the formula as printed gives {printed_variance():.0f}, not the paper's own 533.210"
+    note = f"the printed formula gives {printed_variance():.0f}, not 533.210"
     lines = [
         Line("Piecewise: variance", "533.210", σ2, note),
         Line("Piecewise: 2 × variance in the density", "1066.420", 2 * σ2),
         Line(
-            "Piecewise: divisor of the density", "57.900", math.sqrt(math.tau * σ2), "57.9 with zeros added"
+            "Piecewise: divisor of the density",
+            "57.900",
+            math.sqrt(math.tau * σ2),
+            "57.9 with zeros appended",
         ),
-        Line("Square wave: bias", "-0.049", δ, "cut off, not rounded"),
+        Line("Square wave: bias", "-0.049", δ, "truncated, not rounded"),
         Line("Square wave: variance", "3.365e-5", w2),
         Line("Square wave: 2 × variance in the density", "6.730e-5", 2 * w2, "follows from the variance"),
         Line("Square wave: divisor of the density", "0.015", math.sqrt(math.tau * w2)),
@@ -93,28 +105,26 @@ def case_study() -> list[Line]:
     for name, dev, printed in table:
         for ξ, digits in zip(TOLERANCES, printed, strict=True):
             lines.append(Line(f"{name}: probability within {ξ:g}", digits, float(dev.probability_within(ξ))))
-    # Theorem 2's example: Laplace with λ = 2, r = 1000; with the right third moment 6λ³ and with the paper's 3λ³.
+    # The example after Theorem 2: Lap(2), r = 1000, with the correct ρ = 6λ³ and with the printed ρ = 3λ³.
     right, paper = (float(berry_esseen_bound(third, 8.0, 1000)) for third in (48.0, 24.0))
-    moment = "the third absolute moment is 6λ³, not 3λ³"
-    arithmetic = "the paper's arithmetic, from a wrong moment"
-    # Table II's Square row against the paper's OWN bias and variance: it does not follow from them either.
+    moment = "ρ = 6λ³, not 3λ³"
+    arithmetic = "correct arithmetic with an incorrect ρ"
+    # The Square row of Table II does not follow from the printed bias and variance either.
     own = math.exp(float(log_probability_within(-0.049, math.sqrt(3.365e-5), 0.05)))
-    note = f"the right one is {float(wave.probability_within(0.05)):.6f}"
+    note = f"the correct bias and variance give {float(wave.probability_within(0.05)):.6f}"
     return [
         *lines,
         Line("Laplace: Berry–Esseen bound, 1000 reports", "1.57e-2", right, moment),
-        Line("Laplace: the same with the paper's 3λ³", "1.57e-2", paper, arithmetic),
-        Line(
-            "Square wave: probability within 0.05 from the paper's own bias and variance", "0.644", own, note
-        ),
+        Line("Laplace: the same with the printed 3λ³", "1.57e-2", paper, arithmetic),
+        Line("Square wave: probability within 0.05 from the printed bias and variance", "0.644", own, note),
     ]
 
 
-TABLE_COLUMNS = ("quantity", "paper", "ours", "verdict on the paper's digits", "note")
+TABLE_COLUMNS = ("quantity", "printed", "recomputed", "verdict on the printed digits", "note")
 
 
 def table2() -> list[list[object]]:
-    """Table II and the other printed numbers of section IV-C, the paper's beside ours, with `TABLE_COLUMNS`."""
+    """Table II and the other numbers of section IV-C, printed and recomputed; the columns are `TABLE_COLUMNS`."""
     return [
         [line.quantity, line.printed, f"{line.value:.8g}", line.verdict, line.note or None]
         for line in case_study()

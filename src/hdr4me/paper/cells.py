@@ -1,11 +1,11 @@
-"""One cell of Figures 4 and 5: a data set, a mechanism, a budget, a number of dimensions; many repeats."""
+"""One cell of Figures 4 and 5: a data set, a mechanism, a budget, a number of dimensions, and its repeats."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hdr4me as hd
+from hdr4me.errors import InvalidInput
 from hdr4me.framework import Deviation
 from hdr4me.framework.normal import (
     L1_THRESHOLD,
@@ -25,7 +26,7 @@ from hdr4me.kernels.simulate.fused import accumulate
 from hdr4me.mechanisms.laplace import Laplace
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper.datasets import Dataset, Moments
-from hdr4me.paper.methods import NAIVE, Floats, Reading, Variant, enhanced
+from hdr4me.paper.methods import METHODS, NAIVE, Floats, LambdaChoice, Variant, enhanced
 from hdr4me.simulation.laws import fused_law
 from hdr4me.simulation.sums import (
     DIRECT,
@@ -34,13 +35,14 @@ from hdr4me.simulation.sums import (
     accumulate_plainly,
     band_share,
     generator,
+    simulate,
     simulate_sums,
     way_of,
 )
 
-# The three mechanisms of section VI, with the names its figures use.
+# The three mechanisms of section VI, with their names in the figures.
 MECHANISMS = {"laplace": "Laplace", "piecewise": "Piecewise", "square_wave": "Square"}
-_BLOCK = 32  # Dimensions drawn together. Part of the streams' names: another number gives other draws.
+_BLOCK = 32  # Dimensions drawn together. It is part of the names of the random streams: a change alters every draw.
 
 
 def title_of(mechanism: str) -> str:
@@ -49,14 +51,22 @@ def title_of(mechanism: str) -> str:
 
 
 def law_for(name: str, epsilon: float) -> Mechanism:
-    """The mechanism of one value in [−1, 1]; Square wave works there by rescaling and keeps its bias."""
+    """The mechanism of one value in [−1, 1]; Square wave is rescaled from [0, 1] and is not calibrated."""
     options = {"domain": (-1.0, 1.0)} if name == "square_wave" else {}
     return hd.mechanism(name, epsilon=epsilon, **options)
 
 
+def _slope(law: Mechanism) -> float:
+    """The slope of E[t*|t], or 1 where it is not affine: such a mechanism is not calibrated."""
+    try:
+        return law.calibration.slope
+    except InvalidInput:
+        return 1.0
+
+
 @dataclass(frozen=True)
 class Cell:
-    """What is simulated: every user reports all `dims` dimensions, so each value has the budget ε/d."""
+    """One simulated collection; every user reports `m` of `dims` dimensions, each with the budget ε/m."""
 
     figure: str
     dataset: str
@@ -65,28 +75,36 @@ class Cell:
     users: int
     dims: int
     repeats: int
+    sampled: int | None = None
+
+    @property
+    def m(self) -> int:
+        """How many dimensions a user reports: all, if `sampled` is None."""
+        return self.dims if self.sampled is None else self.sampled
 
     @property
     def key(self) -> str:
-        """A name that no other cell of the same run has."""
-        return f"{self.figure}-{self.dataset}-{self.mechanism}-d{self.dims}-e{self.epsilon:g}"
+        """The name of the cell, unique in a run."""
+        some = "" if self.sampled is None else f"-m{self.sampled}"
+        return f"{self.figure}-{self.dataset}-{self.mechanism}-d{self.dims}{some}-e{self.epsilon:g}"
 
     @property
     def law(self) -> Mechanism:
-        """The mechanism of one value, under ε/d."""
-        return law_for(self.mechanism, self.epsilon / self.dims)
+        """The mechanism of one value, with the budget ε/m."""
+        return law_for(self.mechanism, self.epsilon / self.m)
 
     @property
     def cost(self) -> int:
-        """About how many milliseconds the cell takes: for the order of work and the time left, nothing else."""
-        share = {GAMMA: 0.0, SKIPPING: 10 * band_share(self.law), DIRECT: 1.0}[way_of(self.law)]
-        drawn = share * self.users * self.dims * self.repeats / 500_000
+        """A rough running time in milliseconds, for the order of the work and the progress bar."""
+        way = way_of(self.law) if self.sampled is None else DIRECT
+        share = {GAMMA: 0.0, SKIPPING: 10 * band_share(self.law), DIRECT: 1.0}[way]
+        drawn = share * self.users * self.m * self.repeats / 500_000
         return 1 + int(drawn + self.repeats * self.dims * 0.06 + self.repeats * 25)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome(Variant):
-    """One method's MSE over the repeats, the share in which it beats the naive mean, and the median of λ*."""
+    """The MSE of a method over the repeats, the share in which it is below the naive MSE, and the median of λ*."""
 
     mse: float
     standard_error: float
@@ -96,10 +114,10 @@ class Outcome(Variant):
 
 @dataclass(frozen=True)
 class CellResult:
-    """A finished cell: the framework's prediction and every method's outcome.
+    """A finished cell: the predicted MSE and the outcome of every method.
 
-    `some_above` and `all_above` are the probabilities that some, or every, dimension deviates by more than the
-    threshold of L1 (first) and of L2 (second); `share_above` is the simulated share of dimensions that do.
+    `some_above` and `all_above` are the probabilities that some dimension, or every dimension, deviates by more than
+    the threshold of L1 (first) and of L2 (second). `share_above` is the simulated share of dimensions that do.
     """
 
     cell: Cell
@@ -115,62 +133,84 @@ class CellResult:
     seconds: float
     outcomes: tuple[Outcome, ...]
 
-    def outcome(self, method: str, reading: Reading | None = None) -> Outcome:
-        """One method's outcome, under a reading of λ* where the method has one; the reading notes its numbers."""
+    def outcome(self, method: str, choice: LambdaChoice | None = None) -> Outcome:
+        """The outcome of a method, under a choice of λ* if the method has one; the choice receives the numbers."""
         found = [item for item in self.outcomes if item.method == method]
-        if reading is None or not found[0].width:
+        if choice is None or not found[0].width:
             return found[0]
-        # Without bias both spreads are the same, and only the first is kept.
-        spread = reading.spread if any(item.spread == reading.spread for item in found) else "noise"
-        wanted = (reading.width, spread, reading.reference if method == "l2" else "")
+        # Without bias both spreads are equal, and only the first is stored.
+        spread = choice.spread if any(item.spread == choice.spread for item in found) else "noise"
+        wanted = (choice.width, spread, choice.reference if method == "l2" else "")
         item = next(item for item in found if (item.width, item.spread, item.reference) == wanted)
-        reading.note(self.cell.key, method, item.mse, item.standard_error, item.better, item.weight)
+        choice.note(self.cell.key, method, item.mse, item.standard_error, item.better, item.weight)
         return item
 
-    def ratio(self, method: str, reading: Reading) -> float:
-        """The method's MSE over that of the current aggregation."""
-        return self.outcome(method, reading).mse / self.outcome("naive").mse
+    def ratio(self, method: str, choice: LambdaChoice) -> float:
+        """The MSE of the method over that of the naive mean."""
+        return self.outcome(method, choice).mse / self.outcome("naive").mse
 
-    def effect(self, method: str, reading: Reading) -> int:
-        """1 where the MSE is smaller than the naive one, −1 where it is larger, 0 within two standard errors."""
-        one, naive = self.outcome(method, reading), self.outcome("naive")
+    def effect(self, method: str, choice: LambdaChoice) -> int:
+        """1 if the MSE is below the naive MSE by more than two standard errors, −1 if above, otherwise 0."""
+        one, naive = self.outcome(method, choice), self.outcome("naive")
         gain = naive.mse - one.mse
         return int(np.sign(gain)) * (abs(gain) > 2 * math.hypot(one.standard_error, naive.standard_error))
 
     @property
     def distance(self) -> float:
-        """From the naive MSE to its prediction, in standard errors."""
+        """The naive MSE less its prediction, in standard errors."""
         naive = self.outcome("naive")
         return (naive.mse - self.predicted_mse) / naive.standard_error
 
     @property
     def panel(self) -> str:
-        """The mechanism and the data set, as figures name them."""
+        """The mechanism and the data set, as in the titles of the figures."""
         return f"{title_of(self.cell.mechanism)} on {self.title}"
 
 
 def predicted(
-    law: Mechanism, data: Moments, users: int, columns: Iterable[NDArray[np.floating]] = ()
+    law: Mechanism,
+    data: Moments,
+    users: int,
+    columns: Iterable[NDArray[np.floating]] = (),
+    sampled: int | None = None,
 ) -> Deviation:
-    """What Lemmas 2 and 3 predict when all dimensions are reported; `columns` are used where moments are not enough."""
+    """The predicted deviation, with the sampling of users for m < d.
+
+    `columns` are used where the moments are not enough.
+    """
     d, t = data.mean.size, np.linspace(-1.0, 1.0, 101)
-    # The moments are enough where E[t*|t] is affine and Var(t*|t) quadratic in t: higher differences vanish.
+    m = sampled or d
+    # The moments are enough if E[t*|t] is affine and Var(t*|t) quadratic in t: higher differences vanish.
     moments = ((law.mean(t), 2), (law.variance(t), 3))
     if all(np.abs(np.diff(x, n=order)).max() <= 1e-9 * np.abs(x).max() for x, order in moments):
         values, shares = data.two_points()
-        return hd.deviation(law, users=users, dims=d, sampled=d, values=values, probabilities=shares)
-    # With m = d nobody is left out, so Var θ̂_j = V̄_j/n.
+        return hd.deviation(law, users=users, dims=d, sampled=m, values=values, probabilities=shares)
     wide = [np.asarray(column, dtype=np.float64) for column in columns]
+    if m < d:
+        return hd.deviation(law, users=users, dims=d, sampled=m, values=np.stack(wide))
+    # With m = d every user reports every dimension, so Var θ̂_j is the mean of Var(t*) over n.
     bias = np.array([float(np.mean(law.mean(t) - t)) for t in wide])
     variance = np.array([float(np.mean(law.variance(t))) for t in wide]) / users
     return Deviation(bias, variance, np.ones(d, dtype=np.int64), float(users), np.full(d, np.nan), "exact")
 
 
 def naive_means(
-    mechanism: Mechanism, data: Dataset, dimensions: NDArray[np.int64], repeats: int, seed: int, name: str
+    mechanism: Mechanism,
+    data: Dataset,
+    dimensions: NDArray[np.int64],
+    repeats: int,
+    seed: int,
+    name: str,
+    sampled: int | None = None,
 ) -> Floats:
-    """θ̂ [repeats, dimensions] when every user reports all of `dimensions`; `way_of` chooses an exact shortcut."""
+    """θ̂ [repeats, dimensions]; for m = d `way_of` chooses an exact shortcut where there is one."""
     n, d = data.users, dimensions.size
+    if sampled is not None and sampled < d:
+        values = np.stack([data.column(int(j)) for j in dimensions], axis=1)
+        words = generator(seed, name).integers(2**63, size=repeats)
+        found = [simulate(mechanism, values, seed=int(word), sampled=sampled).mean for word in words]
+        # A dimension that nobody reported is estimated by the middle of the domain.
+        return np.nan_to_num(np.stack(found), nan=0.0)
     way = way_of(mechanism)
     if way == GAMMA and isinstance(mechanism, Laplace):
         noise = laplace_noise_sums(mechanism.scale, n, repeats * d, generator(seed, name)) / n
@@ -192,23 +232,25 @@ def naive_means(
                     into[repeat] = accumulate(values, *fused, **options)[0] / n
             continue
         for place, column in enumerate(columns):
-            # One column seen `repeats` times over: each repeat is a dimension of its own to the shortcut.
+            # One column, `repeats` times: the shortcut treats each repeat as a dimension.
             same = np.broadcast_to(column.astype(np.float64)[:, None], (n, repeats))
             into[:, place] = simulate_sums(mechanism, same, rng) / n
     return means
 
 
-def run_cell(cell: Cell, data: Dataset, dimensions: NDArray[np.int64], seed: int) -> CellResult:
-    """Simulate the naive means of these columns, apply every method to each repeat, compare with the true means."""
+def run_cell(
+    cell: Cell, data: Dataset, dimensions: NDArray[np.int64], seed: int, methods: Collection[str] = METHODS
+) -> CellResult:
+    """Simulate the naive means of these columns, apply every method to each repeat, and compute the errors."""
     start = time.process_time()
     law = cell.law
     here = Moments(data.moments.mean[dimensions], data.moments.square[dimensions])
-    prediction = predicted(law, here, cell.users, (data.column(int(j)) for j in dimensions))
+    prediction = predicted(law, here, cell.users, (data.column(int(j)) for j in dimensions), cell.sampled)
     bias, sd = (np.broadcast_to(x, dimensions.shape) for x in (prediction.bias, prediction.sd))
-    means = naive_means(law, data, dimensions, cell.repeats, seed, cell.key)
+    means = naive_means(law, data, dimensions, cell.repeats, seed, cell.key, cell.sampled)
     errors, weights = defaultdict[Variant, list[float]](list), defaultdict[Variant, list[float]](list)
     for row in means:
-        for variant, better, weight in enhanced(row, sd, bias, here.mean, law.calibration.slope):
+        for variant, better, weight in enhanced(row, sd, bias, here.mean, _slope(law), methods):
             errors[variant].append(float(np.mean((better - here.mean) ** 2)))
             if weight is not None:
                 weights[variant].append(weight)
@@ -230,7 +272,7 @@ def run_cell(cell: Cell, data: Dataset, dimensions: NDArray[np.int64], seed: int
         stand_in=data.stand_in,
         normalization=data.normalization,
         seed=seed,
-        how=way_of(law),
+        how=way_of(law) if cell.sampled is None else DIRECT,
         predicted_mse=prediction.mse,
         some_above=tuple(probability_some_exceed(bias, sd, t) for t in thresholds),
         all_above=tuple(probability_all_exceed(bias, sd, t) for t in thresholds),

@@ -1,4 +1,4 @@
-"""Data sets of values in [−1, 1]: made from a seed (section VI, and a stand-in for COV-19), or read from files."""
+"""Data sets of values in [−1, 1]: synthetic (section VI, and a stand-in for COV-19), or read from files."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from hdr4me.simulation.sums import generator
 
 Floats = NDArray[np.float64]
 Column = NDArray[np.float32]
-# The paper normalizes each dimension and does not say how. `fixed`: one range for all dimensions, known beforehand,
-# values outside it clipped; `min-max`: each dimension's own smallest and largest value; `auto`: fixed where the paper's
-# own numbers are already in [−1, 1] (Gaussian, Uniform), min–max where they are not (Poisson, COV-19).
+# The paper does not state how it normalizes a dimension. `fixed`: one known range for all dimensions, with values
+# outside clipped. `min-max`: the smallest and largest value of each dimension. `auto`: `fixed` where the values are
+# already in [−1, 1] (Gaussian, Uniform), otherwise `min-max` (Poisson, COV-19).
 NORMALIZATIONS = ("auto", "fixed", "min-max")
 
 
@@ -45,14 +45,14 @@ class Dataset:
 
 
 def check_normalization(way: str) -> str:
-    """`way`, or an error that names the choices."""
+    """`way`, if it is one of `NORMALIZATIONS`."""
     if way not in NORMALIZATIONS:
         raise InvalidInput.of("normalize", way, f"use one of {', '.join(NORMALIZATIONS)}")
     return way
 
 
 def normalize(values: NDArray[np.floating], way: str, low: float, high: float) -> Column:
-    """2(x − l)/(h − l) − 1 with (l, h) = (`low`, `high`) and clipping, or the column's own extremes (min-max)."""
+    """2(x − low)/(high − low) − 1, clipped to [−1, 1]; `min-max` uses the extremes of the column."""
     if way == "min-max":
         low, high = float(values.min()), float(values.max())
         if low == high:
@@ -62,7 +62,7 @@ def normalize(values: NDArray[np.floating], way: str, low: float, high: float) -
 
 
 def chosen_dimensions(available: int, wanted: int, seed: int) -> NDArray[np.int64]:
-    """Which of `available` columns make up `wanted` dimensions: the first of one random order, then drawn again."""
+    """`wanted` of `available` columns: the first ones of a random order, then columns drawn again."""
     order = generator(seed, "order of dimensions", available).permutation(available)
     if wanted <= available:
         return order[:wanted]
@@ -80,9 +80,9 @@ class Moments:
     def two_points(self) -> tuple[Floats, Floats]:
         """For each dimension, two values in [−1, 1] and their shares with the same mean and mean square.
 
-        E[t*|t] is affine and Var(t*|t) quadratic in t, so the framework predicts the same bias and variance
-        from these two values as from all n. The upper one is mean + sd, or 1 where that leaves the domain;
-        (upper − mean)(mean − lower) = variance gives the lower.
+        If E[t*|t] is affine and Var(t*|t) quadratic in t, these two values have the same predicted bias and variance as
+        all n values. The upper value is mean + sd, at most 1; the lower one solves
+        (upper − mean)(mean − lower) = variance.
         """
         flip = np.where(self.mean < 0, -1.0, 1.0)
         mean = np.abs(self.mean)
@@ -95,14 +95,14 @@ class Moments:
 
 
 def moments(columns: Iterable[Column]) -> Moments:
-    """Sums in double precision over single-precision columns."""
+    """The moments of single-precision columns, summed in double precision."""
     wide = (np.asarray(column, dtype=np.float64) for column in columns)
     mean, square = np.array([(c.mean(), np.dot(c, c) / c.size) for c in wide]).T
     return Moments(mean, square)
 
 
 def store(dataset: Dataset, path: Path) -> None:
-    """Write every column once, for workers to map (float32, one after the other), and then the description."""
+    """Write the columns as float32, one after the other, for workers to map; then write the description."""
     with replacing(path) as temporary, temporary.open("wb") as out:
         for j in range(dataset.dims):
             out.write(dataset.column(j).tobytes())
@@ -112,7 +112,7 @@ def store(dataset: Dataset, path: Path) -> None:
 
 
 def is_stored(path: Path) -> bool:
-    """Whether `store` finished there, and both files are complete."""
+    """Whether both files of a stored data set are complete."""
     try:
         about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         return bool(path.stat().st_size == 4 * about["dims"] * about["users"])
@@ -121,22 +121,22 @@ def is_stored(path: Path) -> bool:
 
 
 def open_stored(path: Path) -> Dataset:
-    """What `store` wrote."""
+    """The data set that `store` wrote."""
     about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     whole = np.memmap(path, dtype=np.float32, mode="r", shape=(about["dims"], about["users"]))
     return Dataset(**about, column=lambda j: np.asarray(whole[j]))
 
 
 _FACTORS = 4
-# Document embeddings of this kind lie within about ±10: the `fixed` range of COV-19 and of its stand-in.
+# Document embeddings of this kind lie within about ±10: the `fixed` range of COV-19 and of the stand-in.
 _EMBEDDINGS = (-10.0, 10.0)
 
 
-# The paper's three synthetic data sets, and a stand-in for COV-19: the same size, strongly correlated dimensions. Each
-# has a title, what `auto` stands for, and the range of `fixed`.
+# The three synthetic data sets of the paper, and a stand-in for COV-19 of the same size with strongly correlated
+# dimensions: title, the normalization that `auto` means, and the range of `fixed`.
 SYNTHETIC = {
     "gaussian": ("Gaussian", "fixed", (-1.0, 1.0)),
-    # Up to five standard deviations above the largest expectation.
+    # Five standard deviations above the largest expectation.
     "poisson": ("Poisson", "min-max", (0.0, 149.0)),
     "uniform": ("Uniform", "fixed", (-1.0, 1.0)),
     "cov19": ("COV-19 (stand-in)", "min-max", _EMBEDDINGS),
@@ -144,7 +144,7 @@ SYNTHETIC = {
 
 
 def synthetic(name: str, users: int, dims: int, seed: int, way: str = "auto") -> Dataset:
-    """A data set of `SYNTHETIC`; each column has a random stream of its own, `way` is one of `NORMALIZATIONS`."""
+    """A data set of `SYNTHETIC`; each column has its own random stream, and `way` is one of `NORMALIZATIONS`."""
     title, auto, fixed = SYNTHETIC[name]
     way = auto if way == "auto" else way
 
@@ -158,15 +158,16 @@ def _values(name: str, users: int, dims: int, seed: int, j: int) -> NDArray[np.f
     """The j-th column before normalization."""
     stream = "cov19 stand-in" if name == "cov19" else name
     rng = generator(seed, stream, users, dims, j)
-    if name == "gaussian":  # σ = 1/16, and expectation 0.9 in the first tenth of the dimensions (rounded up)
+    if name == "gaussian":  # σ = 1/16; expectation 0.9 in the first tenth of the dimensions, rounded up
         noise = rng.standard_normal(users, dtype=np.float32)
         return noise / 16 + (0.9 if j < math.ceil(dims / 10) else 0.0)
-    if name == "poisson":  # with an expectation drawn uniformly from the integers 1 … 99
+    if name == "poisson":  # expectation drawn uniformly from the integers 1 … 99
         return rng.poisson(rng.integers(1, 100), users).astype(np.float32)
     if name == "uniform":
         return 2 * rng.random(users, dtype=np.float32) - 1
-    # x_j = μ_j + s_j(w_j·f + noise): four shared factors f carry about 85 % of every dimension's variance. The first is
-    # skewed, as embeddings of clustered documents are, so that min–max leaves means that differ from zero.
+    # x_j = center_j + spread_j(weights_j·f + noise): four shared factors f have about 85 % of the variance of every
+    # dimension. The first factor is skewed, as embeddings of clustered documents are, so that min–max normalization
+    # gives means that differ from zero.
     weights = rng.normal([0.0] * _FACTORS, [1.0, 0.6, 0.4, 0.3])
     weights[0] += np.sign(weights[0])
     weights *= np.sqrt(0.85) / np.linalg.norm(weights)
@@ -178,26 +179,26 @@ def _values(name: str, users: int, dims: int, seed: int, j: int) -> NDArray[np.f
 
 @lru_cache(maxsize=1)
 def _factors(users: int, seed: int) -> Column:
-    """What all dimensions share: one skewed factor (Gamma of shape 6, standardized), then normal ones."""
+    """The factors of all dimensions: one skewed (Gamma of shape 6, standardized), three normal."""
     rng = generator(seed, "cov19 stand-in", users, "factors")
     shared = rng.standard_normal((_FACTORS, users), dtype=np.float32)
     shared[0] = (rng.standard_gamma(6.0, users, dtype=np.float32) - 6) / np.sqrt(6)
     return shared
 
 
-# -- files: the CORD-19 release's embeddings, and every column of numbers in anybody's own file -------------------
+# -- files: the embeddings of the CORD-19 release, and the numeric columns of a file of one's own ------------------
 
 
 def load_cov19(path: Path, users: int, dims: int, scratch: Path, way: str = "auto") -> Dataset:
-    """The first `users` vectors and `dims` dimensions of an embeddings file (all, where it has fewer).
+    """The first `users` vectors and `dims` dimensions of an embeddings file, or all if it has fewer.
 
-    Every line of the file (CSV, plain or compressed) is an id and the same number of finite floats; a first line whose
-    second field is not a number is a heading. The file `scratch` holds the vectors, so that memory stays small.
+    Every line of the file (CSV, plain or compressed) is an id and the same number of finite floats. A first line whose
+    second field is not a number is a header. The file `scratch` stores the vectors, so that memory stays small.
     """
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    from hdr4me.io.origin import open_text
+    from hdr4me.io.source import open_text
 
     way = "min-max" if way == "auto" else way
     gathered = 0
@@ -212,7 +213,7 @@ def load_cov19(path: Path, users: int, dims: int, scratch: Path, way: str = "aut
             with suppress(ValueError):
                 float(fields[1])
                 skipped = 0
-            # One thread, so that an error names the row.
+            # One thread, so that an error message has the row.
             lines = pc.ReadOptions(column_names=names, skip_rows=skipped, use_threads=False)
             floats = dict.fromkeys(kept, pa.float64())
             options = pc.ConvertOptions(include_columns=kept, column_types=floats, null_values=[])
@@ -238,12 +239,12 @@ def load_cov19(path: Path, users: int, dims: int, scratch: Path, way: str = "aut
     def column(j: int) -> Column:
         return normalize(np.ascontiguousarray(whole[:, j]), way, *_EMBEDDINGS)
 
-    # Under its own name: whether a file holds the paper's data is for its owner to say.
+    # The title is the name of the file: the program cannot know whether it contains the data of the paper.
     return Dataset("cov19", path.name, gathered, len(kept), way, column)
 
 
 class OwnFile(NamedTuple):
-    """What a file holds: rows, its columns of numbers by name, and the names of the columns left out."""
+    """The rows of a file, its numeric columns by name, and the names of the other columns."""
 
     n_rows: int
     columns: dict[str, Floats]
@@ -251,7 +252,7 @@ class OwnFile(NamedTuple):
 
 
 def load_own(path: Path, users: int, way: str = "auto") -> Dataset:
-    """The first `users` rows of every column of numbers in a file of records; `auto` is `min-max`."""
+    """The first `users` rows of every numeric column of a file; `auto` is `min-max`."""
     way = "min-max" if way == "auto" else way
     found = describe(path)
     columns = list(found.columns.values())
@@ -263,7 +264,7 @@ def load_own(path: Path, users: int, way: str = "auto") -> Dataset:
 
 
 def describe(path: Path) -> OwnFile:
-    """What of a file can be used; an error names the column that cannot."""
+    """The numeric columns of a file; an error names a column with missing values."""
     import pyarrow as pa
     import pyarrow.types as kinds
 
@@ -280,7 +281,9 @@ def describe(path: Path) -> OwnFile:
     }
     others = tuple(name for name in table.column_names if name not in used)
     if not used:
-        raise FormatError(f"{path.name}: no column of numbers, only {', '.join(others) or 'nothing'}")
+        raise FormatError(
+            f"{path.name} has no numeric column; its columns are: {', '.join(others) or 'none'}"
+        )
     if table.num_rows < 2:
         raise FormatError(f"{path.name}: at least two rows are needed, found {table.num_rows}")
     for name, values in used.items():

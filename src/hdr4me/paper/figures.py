@@ -1,9 +1,9 @@
-"""The paper's figures, drawn from this run's numbers, and the figure of an own study."""
+"""The figures of the paper, drawn from the numbers of a run, and the figure of a study of one's own."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from string import ascii_lowercase
 from typing import Any
@@ -16,17 +16,17 @@ from matplotlib.lines import Line2D
 from scipy.stats import norm
 
 from hdr4me.paper.cells import MECHANISMS, CellResult
-from hdr4me.paper.methods import Reading
+from hdr4me.paper.methods import LambdaChoice
 from hdr4me.paper.studies import DATASETS, Results
 from hdr4me.paper.theory import CltResult
 
-# The three curves of the paper's panels.
+# The three curves of the paper.
 _PAPER_CURVES: dict[str, dict[str, Any]] = {
-    "naive": {"label": "current aggregation", "color": "#1f4e79", "marker": "s"},
+    "naive": {"label": "current aggregation (naive)", "color": "#1f4e79", "marker": "s"},
     "l1": {"label": "HDR4ME, L1", "color": "#c8553d", "marker": "o"},
     "l2": {"label": "HDR4ME, L2", "color": "#e0a030", "marker": "^"},
 }
-# What the paper does not show: our own method, the two trivial ones and the bound.
+# Not in the paper: `auto`, two trivial estimators, the lower bound and the calibrated Square wave.
 _BASELINES: dict[str, dict[str, Any]] = {
     "auto": {"label": "auto (ours)", "color": "#2e8b57", "linestyle": (0, (5, 1.5)), "linewidth": 1.6},
     "clip": {"label": "clip to [−1, 1]", "color": "#7a8793", "linestyle": (0, (3, 1.5, 1, 1.5))},
@@ -56,11 +56,21 @@ _SETTINGS: dict[Any, Any] = {
     "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
 }
-_AXES = {"dims": "number of dimensions $d$", "epsilon": "ε, shared by all dimensions"}
+_AXES = {
+    "dims": "number of dimensions $d$ (categorical)",
+    "epsilon": "total budget ε (categorical)",
+    "m": "reported dimensions $m$ (categorical)",
+}
 
 
-def draw(results: Results, reading: Reading) -> dict[str, Figure]:
-    """The figures that this run has numbers for, by the names of their files."""
+def drawn(panels: Sequence[Sequence[CellResult]], axis: str, choice: LambdaChoice) -> Figure:
+    """The figure of a study of one's own."""
+    with rc_context(_SETTINGS):
+        return mse_figure(panels, axis, choice)
+
+
+def draw(results: Results, choice: LambdaChoice) -> dict[str, Figure]:
+    """The figures of a run by the names of their files."""
     found: dict[str, Figure] = {}
     with rc_context(_SETTINGS):
         for number, names in ((2, tuple(MECHANISMS)), (3, ("piecewise", "square_wave"))):
@@ -70,13 +80,15 @@ def draw(results: Results, reading: Reading) -> dict[str, Figure]:
         if results.has("fig4"):
             # Three mechanisms on four data sets, (a) to (l) in the paper's order.
             panels = [results.curve("fig4", data, name) for data in DATASETS for name in MECHANISMS]
-            found["figure-4"] = _mse_figure(panels, "epsilon", reading)
+            found["figure-4"] = mse_figure(panels, "epsilon", choice)
+            found["figure-4-paper"] = mse_figure(panels, "epsilon", choice, paper=True)
         if results.has("fig5"):
             panels = [results.curve("fig5", "cov19", name) for name in ("laplace", "piecewise")]
-            found["figure-5"] = _mse_figure(panels, "dims", reading)
+            found["figure-5"] = mse_figure(panels, "dims", choice)
+            found["figure-5-paper"] = mse_figure(panels, "dims", choice, paper=True)
         if results.has("own"):
             axis, panels = results.own_panels()
-            found["figure-own"] = _mse_figure(panels, axis, reading)
+            found["figure-own"] = mse_figure(panels, axis, choice)
     return found
 
 
@@ -93,7 +105,7 @@ def _densities(found: Sequence[CltResult]) -> Figure:
 
 
 def _draw_density(axes: Axes, result: CltResult) -> None:
-    """Blue line: the framework's pdf; orange squares: the pdf estimate from the simulation, as in the paper."""
+    """The predicted density as a blue line and the simulated density as orange squares, as in the paper."""
     deviations = np.array(result.deviations)
     law = norm(result.bias, result.sd)
     bins = min(31, max(11, int(2 * deviations.size ** (1 / 3)) | 1))
@@ -106,7 +118,7 @@ def _draw_density(axes: Axes, result: CltResult) -> None:
     fine = np.linspace(edges[0], edges[-1], 400)
     low, high = law.pdf(middle) - 2 * error, law.pdf(middle) + 2 * error
     axes.fill_between(middle, low, high, color="#1f4e79", alpha=0.12, linewidth=0)
-    axes.plot(fine, law.pdf(fine), color="#1f4e79", linewidth=1.8, label="framework's pdf (band: ±2 s.e.)")
+    axes.plot(fine, law.pdf(fine), color="#1f4e79", linewidth=1.8, label="predicted density (band: ±2 s.e.)")
     axes.plot(
         middle, height, linestyle="", marker="s", markersize=4, color="#e07b39", markeredgecolor="white",
         markeredgewidth=0.4, label=f"{deviations.size:,} simulated collections",
@@ -119,18 +131,26 @@ def _draw_density(axes: Axes, result: CltResult) -> None:
     axes.set_xlabel(r"deviation $\hat\theta_1-\bar\theta_1$")
 
 
-def _mse_figure(panels: Sequence[Sequence[CellResult]], axis: str, reading: Reading) -> Figure:
-    """MSE curves in panels, up to three in a row, and the legend under them."""
+def mse_figure(
+    panels: Sequence[Sequence[CellResult]], axis: str, choice: LambdaChoice, *, paper: bool = False
+) -> Figure:
+    """MSE curves in panels, up to three in a row, with one legend below; `paper` draws the paper's curves alone."""
     across = min(3, len(panels))
     down = math.ceil(len(panels) / across)
     height = 2.83 * down + 1.27
     figure = Figure(figsize=(max(3.67 * across, 8.4), height))
     places = figure.subplots(down, across, squeeze=False).ravel()
+    have = {item.method for cells in panels for item in cells[0].outcomes}
+    curves = {name: look for name, look in _PAPER_CURVES.items() if name in have}
+    others = {name: look for name, look in _BASELINES.items() if name in have and not paper}
     for number, (place, letter, cells) in enumerate(
         zip(places, cycle(ascii_lowercase), panels, strict=False)
     ):
-        _draw_curves(place, cells, axis, reading)
-        count = "" if axis == "dims" else f" ($d={cells[0].cell.dims}$)"
+        _draw_curves(place, cells, axis, choice, curves, others, predicted=not paper)
+        first = cells[0].cell
+        sizes = [] if axis == "dims" else [f"d={first.dims}"]
+        sizes += [f"m={first.sampled}"] if axis != "m" and first.sampled else []
+        count = f" (${', '.join(sizes)}$)" if sizes else ""
         place.set_title(f"({letter}) {cells[0].panel}{count}", loc="left")
         if number + across >= len(panels):
             place.set_xlabel(_AXES[axis])
@@ -139,33 +159,47 @@ def _mse_figure(panels: Sequence[Sequence[CellResult]], axis: str, reading: Read
     for place in places[len(panels) :]:
         place.set_axis_off()
     figure.tight_layout(rect=(0, 0.65 / height, 1, 1), h_pad=1.4, w_pad=1.2)
-    # Two rows under the panels: the paper's curves above, what is ours below.
-    paper = [Line2D([], [], markeredgecolor="white", **look) for look in _PAPER_CURVES.values()]
-    paper.append(Line2D([], [], label="framework's prediction", **_PREDICTED))
-    waves = any(cells[0].cell.mechanism == "square_wave" for cells in panels)
-    looks = [look for name, look in _BASELINES.items() if waves or name != "calibrated"]
-    ours = [Line2D([], [], **{"linewidth": 1.0, **look}) for look in looks]
-    for handles, base in ((paper, 0.25 / height), (ours, 0.0)):
-        figure.legend(handles=handles, loc="lower center", ncols=len(handles), bbox_to_anchor=(0.5, base))
+    # Two rows: the curves of the paper, then the others.
+    first_row = [Line2D([], [], markeredgecolor="white", **look) for look in curves.values()]
+    if not paper:
+        first_row.append(Line2D([], [], label="predicted MSE", **_PREDICTED))
+    second_row = [Line2D([], [], **{"linewidth": 1.0, **look}) for look in others.values()]
+    for handles, base in ((first_row, 0.25 / height), (second_row, 0.0)):
+        if handles:
+            figure.legend(handles=handles, loc="lower center", ncols=len(handles), bbox_to_anchor=(0.5, base))
     return figure
 
 
-def _draw_curves(axes: Axes, cells: Sequence[CellResult], axis: str, reading: Reading) -> None:
-    """MSE (logarithmic) at equally spaced places, as in the paper; bars are two standard errors."""
-    places = np.arange(len(cells))
-    for method, look in _BASELINES.items():
+def _draw_curves(
+    axes: Axes,
+    cells: Sequence[CellResult],
+    axis: str,
+    choice: LambdaChoice,
+    curves: Mapping[str, dict[str, Any]],
+    others: Mapping[str, dict[str, Any]],
+    *,
+    predicted: bool,
+) -> None:
+    """MSE on a logarithmic axis at equally spaced positions, as in the paper; bars are two standard errors.
+
+    The curves of the paper are shifted against each other, so that equal values remain visible.
+    """
+    places = np.arange(len(cells), dtype=np.float64)
+    for method, look in others.items():
         if any(item.method == method for item in cells[0].outcomes):
             mse = [cell.outcome(method).mse for cell in cells]
             axes.plot(places, mse, zorder=2, **{"linewidth": 1.0, **look})
-    for method, look in _PAPER_CURVES.items():
-        found = [cell.outcome(method, reading) for cell in cells]
+    for number, (method, look) in enumerate(curves.items()):
+        found = [cell.outcome(method, choice) for cell in cells]
         axes.errorbar(
-            places,
+            places + 0.07 * (number - (len(curves) - 1) / 2),
             [item.mse for item in found],
             yerr=[2 * item.standard_error for item in found],
-            **{**look, "markeredgecolor": "white", "markeredgewidth": 0.5, "elinewidth": 0.8, "zorder": 4},
+            capsize=2.5,
+            **{**look, "markeredgecolor": "white", "markeredgewidth": 0.5, "elinewidth": 1.0, "zorder": 4},
         )
-    axes.plot(places, [cell.predicted_mse for cell in cells], zorder=5, **_PREDICTED)
+    if predicted:
+        axes.plot(places, [cell.predicted_mse for cell in cells], zorder=5, **_PREDICTED)
     axes.set_yscale("log")
     axes.set_xticks(places, [f"{getattr(cell.cell, axis):g}" for cell in cells])
     axes.margins(x=0.06)

@@ -1,14 +1,15 @@
-"""The readings of λ*, and every re-calibration that the figures show, applied to one repeat's naive means.
+"""The choices of λ*, and every re-calibration method of the figures, applied to the naive means of one repeat.
 
-Lemmas 4 and 5 leave three choices open. The supremum of |θ̂_j − θ̄_j| is infinite for a normal law: its width here is
-z = 1, 2, 3, or the z that all d dimensions keep at once with 95 %. The spread is z·σ_j (`noise`), or with the bias
-|δ_j| added (`deviation`). L2's reference for the unknown θ̄_j is `bias` (the mean of the deviation's normal law, as
-the paper says), `domain` (1, the largest mean there can be) or `plug-in` (|θ̂_j|, clipped).
+Lemmas 4 and 5 do not determine λ*. Three choices are needed. The supremum of |θ̂_j − θ̄_j| is infinite for a normal
+distribution, so a width replaces it: z = 1, 2 or 3 standard deviations, or the z that covers all d dimensions jointly
+with 95 %. The spread is z·σ_j (`noise`) or |δ_j| + z·σ_j (`deviation`). The reference replaces the unknown θ̄_j in L2's
+weight: `bias` (the mean of the normal distribution of the deviation, as in the paper), `domain` (1, the largest
+possible mean) or `plug-in` (|θ̂_j|, clipped to the domain).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -25,18 +26,20 @@ WIDTHS = ("1", "2", "3", "joint")
 SPREADS = ("noise", "deviation")
 REFERENCES = ("bias", "domain", "plug-in")
 DOMAIN = (-1.0, 1.0)
+# The methods of the figures; the current aggregation is always among them.
+METHODS = ("naive", "l1", "l2", "zeros", "clip", "oracle", "auto", "calibrated")
 
 
 @dataclass(frozen=True, order=True)
-class Reading:
-    """One way to read λ* for L1 and L2 together."""
+class LambdaChoice:
+    """One choice of λ*, for L1 and L2 together."""
 
     width: str
     spread: str
     reference: str
 
     def note(self, *found: object) -> None:
-        """Called with each number that is looked up under this reading; `judge` has readings that remember it."""
+        """Receive each number that is looked up under this choice; a subclass in `judge` records the numbers."""
 
     @property
     def name(self) -> str:
@@ -50,23 +53,23 @@ class Reading:
         return f"z = {z}, {self.spread}, L2 reference {self.reference}"
 
 
-READINGS = tuple(Reading(*choice) for choice in product(WIDTHS, SPREADS, REFERENCES))
-# The reading under which most claims held in the full run of seed 1; the report counts them for every reading.
-DEFAULT = Reading("1", "noise", "bias")
+LAMBDA_CHOICES = tuple(LambdaChoice(*choice) for choice in product(WIDTHS, SPREADS, REFERENCES))
+# Under this choice the largest number of claims held in the full run with seed 1. The report counts every choice.
+DEFAULT = LambdaChoice("1", "noise", "bias")
 
 
-def reading_named(name: str) -> Reading:
-    """The reading of that name."""
-    for reading in READINGS:
-        if reading.name == name:
-            return reading
+def lambda_choice_named(name: str) -> LambdaChoice:
+    """The choice of that name."""
+    for choice in LAMBDA_CHOICES:
+        if choice.name == name:
+            return choice
     parts = "-".join("{" + ",".join(choices) + "}" for choices in (WIDTHS, SPREADS, REFERENCES))
-    raise InvalidInput.of("reading", name, f"'z{parts}', such as '{DEFAULT.name}'")
+    raise InvalidInput.of("lambda_choice", name, f"'z{parts}', such as '{DEFAULT.name}'")
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A method under a reading of λ* (empty where it has none)."""
+    """A method under a choice of λ*; the fields of the choice are empty for a method without λ*."""
 
     method: str
     width: str = ""
@@ -74,40 +77,50 @@ class Variant:
     reference: str = ""
 
 
-# The current aggregation: the mean of the reports, as it is.
+# The current aggregation: the mean of the reports.
 NAIVE = Variant("naive")
 
 
 def enhanced(
-    means: Floats, sd: Floats, bias: Floats, true_means: Floats, slope: float
+    means: Floats,
+    sd: Floats,
+    bias: Floats,
+    true_means: Floats,
+    slope: float,
+    methods: Collection[str] = METHODS,
 ) -> Iterator[tuple[Variant, Floats, float | None]]:
-    """Each variant with its means and, for L1 and L2, the median of its weights λ*; `bias` is the deviation's mean δ_j.
+    """Yield each variant, its means and, for L1 and L2, the median of its weights λ*; `bias` is δ_j.
 
-    `auto` uses what a collector knows: the naive mean is slope·θ̄_j plus noise.
+    `auto` receives what a collector knows: the naive mean is slope·θ̄_j plus noise.
     """
     yield NAIVE, means, None
-    for spread in SPREADS if np.any(bias != 0) else SPREADS[:1]:
+    paper = "l1" in methods or "l2" in methods
+    for spread in (SPREADS if np.any(bias != 0) else SPREADS[:1]) if paper else ():
         inputs = check_inputs(means, sd, bias if spread == "deviation" else None, 1.0, DOMAIN)
         for width in WIDTHS:
             joint = width == "joint"  # 95 % in all dimensions at once
             bound = deviation_bound(inputs, z=None if joint else float(width), simultaneous=joint)
             yield Variant("l1", width, spread), soft_threshold(means, bound), float(np.median(bound))
             for reference in REFERENCES:
-                # Given as an array, because with the spread of the noise alone `inputs` does not hold the bias.
+                # An array, because `inputs` has no bias where the spread is the noise alone.
                 weights = l2_weights(inputs, bound, np.abs(bias) if reference == "bias" else reference)
                 variant = Variant("l2", width, spread, reference)
                 yield variant, shrink(means, weights), float(np.median(weights))
-    yield Variant("zeros"), np.zeros_like(means), None
-    yield Variant("clip"), np.clip(means, *DOMAIN), None
-    yield Variant("oracle"), _oracle(means, sd, true_means, slope), None
-    ours = recalibrate(means, sd, method="auto", slope=slope, domain=DOMAIN)
-    yield Variant("auto"), ours.enhanced_mean, None
+    others: dict[str, Callable[[], Floats]] = {
+        "zeros": lambda: np.zeros_like(means),
+        "clip": lambda: np.clip(means, *DOMAIN),
+        "oracle": lambda: _oracle(means, sd, true_means, slope),
+        "auto": lambda: recalibrate(means, sd, method="auto", slope=slope, domain=DOMAIN).enhanced_mean,
+    }
     if slope != 1.0:
-        yield Variant("calibrated"), means / slope, None
+        others["calibrated"] = lambda: means / slope
+    for name, estimate in others.items():
+        if name in methods:
+            yield Variant(name), estimate(), None
 
 
 def _oracle(estimates: Floats, sd: Floats, true_means: Floats, slope: float) -> Floats:
-    """E[θ | θ̂_j] under the prior that puts 1/d on each true mean: a bound on the gain of any re-calibration."""
+    """E[θ | θ̂_j] under the prior with mass 1/d on each true mean: a lower bound on the error of separable rules."""
     centers, counts = np.unique(true_means, return_counts=True)
     score = -0.5 * ((estimates[:, None] - slope * centers[None, :]) / sd[:, None]) ** 2
     score -= score.max(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""The page of a run (figures, tables beside the paper's, claims, errata, how it was made) and its files."""
+"""The report of a run (figures, tables, claims, errata, how it was made) and its files."""
 
 from __future__ import annotations
 
@@ -18,33 +18,37 @@ from hdr4me.pages.document import Block, Heading, Picture, Table, Text, section,
 from hdr4me.paper.case_study import TABLE_COLUMNS, TOLERANCES, deviation_on, table2
 from hdr4me.paper.cells import MECHANISMS, CellResult, title_of
 from hdr4me.paper.claims import Verdict
-from hdr4me.paper.claims.claim import METHODS, NOISY, READING, VERDICTS
+from hdr4me.paper.claims.claim import CHOICE, METHODS, NOISY, VERDICTS
 from hdr4me.paper.errata import errata
 from hdr4me.paper.figures import draw
-from hdr4me.paper.methods import READINGS, Reading
+from hdr4me.paper.methods import LAMBDA_CHOICES, LambdaChoice
 from hdr4me.paper.studies import COLUMNS, DATASETS, Results, rows_of
 from hdr4me.paper.theory import CltResult
 
-TITLE = "HDR4ME: the evaluation, reproduced"
-OWN_TITLE = "HDR4ME on your own terms"
+TITLE = "HDR4ME: the evaluation of the paper, reproduced"
+OWN_TITLE = "HDR4ME: a study of your own"
 ERRATA_TITLE = "Errata of the paper"
 ERRATA_LEAD = (
-    "What the paper prints, what is right and why. This page is made from `hdr4me.paper.errata`, which computes its "
-    "numbers."
+    "What the paper prints, the correct statement, and the derivation. The symbols are those of the paper: n users, d "
+    "dimensions, m of them reported by each user, r_j reports in dimension j, t a value and t* its report, θ̄_j the "
+    "original, θ̂_j the estimated and θ*_j the enhanced mean, δ_j and σ_j² bias and variance of θ̂_j − θ̄_j, ξ_j the "
+    "supremum, ρ the third absolute moment, λ* the weights of L1 and L2. Equations are numbered in the order of the "
+    "paper. `hdr4me.paper.errata` generates this page and computes its numbers."
 )
 _METHODS = ("l1", "l2", "auto", "clip", "zeros", "oracle", "calibrated")
 _UNBROKEN = str.maketrans({" ": "\u00a0", "-": "\u2011"})
-_SYMBOLS = {"epsilon": "ε", "dims": "d"}
+_SYMBOLS = {"epsilon": "ε", "dims": "d", "m": "m"}
+_AXIS = {"epsilon": "ε", "dims": "the number of dimensions", "m": "the number of reported dimensions"}
 
 
 @dataclass(frozen=True)
 class About:
-    """What a run was asked for and what it ran on."""
+    """The settings of a run, and the machine."""
 
     command: str
     scale: str
     seed: int
-    reading: Reading
+    lambda_choice: LambdaChoice
     workers: int
     machine: dict[str, str]
     seconds: float
@@ -53,59 +57,58 @@ class About:
 
 
 def support_of(verdicts: Sequence[Verdict]) -> Counter[str]:
-    """For each reading, how many of the claims that depend on λ* hold under it: our measure of “closest”."""
-    return Counter({r.name: 0 for r in READINGS}) + Counter(
-        name for verdict in verdicts for name in verdict.readings_for
+    """For each choice of λ*, the number of claims that hold under it."""
+    return Counter({r.name: 0 for r in LAMBDA_CHOICES}) + Counter(
+        name for verdict in verdicts for name in verdict.choices_for
     )
 
 
 def lead_of(verdicts: Sequence[Verdict]) -> str:
-    """One sentence for the top of the page."""
-    words = Counter(verdict.verdict for verdict in verdicts)
+    """The number of claims with each verdict, in one sentence."""
+    words = Counter(verdict.word for verdict in verdicts)
     parts = [f"{words[word]} {said[words[word] > 1]}" for word, said in VERDICTS.items() if words[word]]
-    return f"Of {len(verdicts)} claims checked, {', '.join(parts)}."
+    return f"Of {counted(len(verdicts), 'claim')}, {', '.join(parts)}."
 
 
 def blocks_of(results: Results, verdicts: Sequence[Verdict], about: About) -> list[Block]:
-    """The whole report; parts that were not run are left out."""
-    reading = about.reading
+    """The report; parts that were not run are omitted."""
+    choice = about.lambda_choice
     if results.has("own"):
-        return [*_own(results, reading), *_making(results, about)]
+        return [*_own(results, choice), *_making(results, about)]
     parts = _opening(results, about)
     if verdicts:
         parts += _summary(verdicts)
     if results.has("fig2"):
-        parts += _densities(results, "fig2", "Figure 2: is the deviation normal?", tuple(MECHANISMS))
+        parts += _densities(results, "fig2", "Figure 2: the distribution of the deviation", tuple(MECHANISMS))
     if results.has("fig3"):
         parts += _densities(results, "fig3", "Figure 3: the case study", ("piecewise", "square_wave"))
     parts += _table2()
     if results.has("fig4"):
-        parts += _figure4(results, reading)
+        parts += _figure4(results, choice)
     if results.has("fig5"):
-        parts += _figure5(results, reading)
+        parts += _figure5(results, choice)
     if verdicts:
-        parts += [*_details(verdicts), *_readings(verdicts, reading)]
+        parts += [*_details(verdicts), *_lambda_choices(verdicts, choice)]
     return [*parts, Heading("Errata, with derivations"), *errata_blocks(), *_making(results, about)]
 
 
 def _opening(results: Results, about: About) -> list[Block]:
     parts = [
-        "The paper: “Utility Analysis and Enhancement of LDP Mechanisms in High-Dimensional Space”, sections II, "
-        "IV, V and VI. Everything below was computed by the command at the end of this page; no number and no "
-        "verdict is written by hand."
+        "The paper: “Utility Analysis and Enhancement of LDP Mechanisms in High-Dimensional Space” (Duan, Ye and Hu). "
+        "The command at the end of this page computes every number and every verdict."
     ]
     if about.scale != "full":
         parts.append(
-            f"**This is the {about.scale} scale**: smaller data and fewer repeats than the paper's. Sizes are "
-            "given with each figure, and the verdicts hold for these sizes only."
+            f"**This is the {about.scale} scale**: the data are smaller and the repeats fewer than in the paper. Each "
+            "figure states its sizes, and the verdicts hold for these sizes only."
         )
     if any(cell.stand_in for cell in results.cells):
         parts.append(
-            "**The COV-19 data are a stand-in**: made from a seed, of the same size and with strongly correlated "
-            "dimensions. With the CORD-19 embeddings file, give `--cov19 PATH`."
+            "**The COV-19 data are a stand-in**: synthetic data of the same size with strongly correlated dimensions. "
+            "If you have the CORD-19 embeddings file, pass `--cov19 PATH`."
         )
-    name, title = about.reading.name, about.reading.title
-    parts.append(f"The reading of λ* in the figures: **{title}** (`--reading {name}`).")
+    name, title = about.lambda_choice.name, about.lambda_choice.title
+    parts.append(f"The figures use this choice of λ*: **{title}** (`--lambda-choice {name}`).")
     return [Text(part) for part in parts]
 
 
@@ -113,12 +116,14 @@ def _summary(verdicts: Sequence[Verdict]) -> list[Block]:
     rows = [[v.text, v.where, v.verdict, v.support, "yes" if v.holds else "no"] for v in verdicts]
     return section(
         "The claims",
-        "Each sentence of the paper that asserts something is a test on the numbers below. **Reproduced**: it holds "
-        "under every reading of λ*; **not reproduced**: under none; **depends on the reading**: under some. Readings "
-        "that give a claim the same numbers are counted once. **Depends on the domain** and **holds in these cells, "
-        "false in general**: it holds here, and fails a second check outside the paper's own cells. Tests, numbers and "
-        "reasons follow the figures.",
-        Table(["the paper says", "where", "verdict", "readings for it", "in the figures' reading"], rows),
+        "Each assertion of the paper is a test on the numbers below, by the metric of the paper. **Reproduced**: the "
+        "test passes under every choice of λ*. **Depends on the choice of λ***: it passes under some choices. **Holds "
+        "in part**: it passes in some of the panels or mechanisms that the sentence mentions. **Holds in the paper's "
+        "cells, false in general**: it passes, and a second test outside the paper's cells fails. **Needs the COV-19 "
+        "data**: the outcome depends on means that the stand-in does not have. **Not reproduced**: it fails under "
+        "every choice. Choices of λ* that give a claim the same numbers count once. The section after the figures has "
+        "the tests, the numbers and the reasons.",
+        Table(["claim", "where", "verdict", "choices of λ* for it", "holds in the figures"], rows),
     )
 
 
@@ -126,11 +131,11 @@ def _details(verdicts: Sequence[Verdict]) -> list[Block]:
     parts: list[Block] = [Heading("The claims, one by one")]
     for item in verdicts:
         own, under = "", f" {item.beyond}" if item.beyond else ""
-        if item.verdict == READING:
-            own = f", and {'holds' if item.holds else 'fails'} in the figures' reading"
+        if item.verdict == CHOICE:
+            own = f", and {'holds' if item.holds else 'fails'} under the choice of the figures"
         if 0 < item.distinct_for < item.distinct_all:
-            names = _shortened(item.readings_for)
-            under = f" It holds under {item.support} readings that differ here: {names}.{under}"
+            names = _shortened(item.choices_for)
+            under = f" It holds under {item.support} distinct choices of λ*: {names}.{under}"
         parts += section(
             f"{item.where}: “{item.text}”",
             f"**{item.verdict.capitalize()}**{own}. Test (`{item.name}`): {item.test}. Found: "
@@ -141,40 +146,40 @@ def _details(verdicts: Sequence[Verdict]) -> list[Block]:
 
 
 def _shortened(names: Sequence[str]) -> str:
-    """The readings by what they have in common, where that says it all; else their names."""
-    chosen = [r for r in READINGS if r.name in names]
+    """The choices by a property that describes them exactly, otherwise by their names."""
+    chosen = [r for r in LAMBDA_CHOICES if r.name in names]
     for field, words in (("reference", "L2 reference"), ("spread", "spread"), ("width", "z =")):
         values = {getattr(r, field) for r in chosen}
-        if len(chosen) == sum(getattr(r, field) in values for r in READINGS):
+        if len(chosen) == sum(getattr(r, field) in values for r in LAMBDA_CHOICES):
             return f"all with {words} {' or '.join(sorted(values))}"
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _readings(verdicts: Sequence[Verdict], reading: Reading) -> list[Block]:
+def _lambda_choices(verdicts: Sequence[Verdict], choice: LambdaChoice) -> list[Block]:
     support = support_of(verdicts)
     total = sum(1 for verdict in verdicts if verdict.distinct_all)
     rows = [
-        [r.title + (" (the figures')" if r == reading else ""), r.name, f"{support[r.name]} of {total}"]
-        for r in sorted(READINGS, key=lambda r: -support[r.name])
+        [r.title + (" (in the figures)" if r == choice else ""), r.name, f"{support[r.name]} of {total}"]
+        for r in sorted(LAMBDA_CHOICES, key=lambda r: -support[r.name])
     ]
     return section(
-        "The readings of λ*",
-        "Lemmas 4 and 5 leave three things open: how large a supremum is (z standard deviations, or the z that all "
-        "dimensions keep at once with 95 %), whether the bias belongs to it, and what stands for the unknown θ̄ in L2's "
-        "weight. How close a reading is to the paper is measured by how many claims about re-calibration hold under "
-        "it. The default is the reading with the most in the full run of seed 1.",
-        Table(["reading", "name", "claims that hold"], rows),
+        "The choices of λ*",
+        "Lemmas 4 and 5 leave three choices open: the size of the supremum (z standard deviations, or the z that "
+        "covers all dimensions jointly with 95 %), whether the supremum includes the bias, and the reference that "
+        "replaces the unknown θ̄_j in the weight of L2. The default is the choice under which most claims hold in the "
+        "full run with seed 1.",
+        Table(["choice", "name", "claims that hold"], rows),
     )
 
 
 def errata_blocks() -> list[Block]:
-    """Each erratum: printed, right, derivation, numbers; then the commentary."""
+    """Each erratum with the printed and the correct statement, derivation and numbers; then the remarks."""
     parts: list[Block] = []
     found = errata()
     for number, item in enumerate(found, start=1):
-        if item.commentary and not found[number - 2].commentary:
-            parts.append(Heading("Commentary: not wrong, but left unsaid"))
-        truth = "What to know" if item.commentary else "Right"
+        if item.remark and not found[number - 2].remark:
+            parts.append(Heading("Remarks"))
+        truth = "Remark" if item.remark else "Correct"
         said = f"{item.where}. **Printed:** {item.printed}. **{truth}:** {item.right}."
         parts += section(f"{number}. {item.title}", said, item.derivation, level=3)
         if item.numbers:
@@ -183,7 +188,7 @@ def errata_blocks() -> list[Block]:
 
 
 def _making(results: Results, about: About) -> list[Block]:
-    """Which cells were drawn how and in what time, and what the run was asked for."""
+    """How the cells were simulated, and the settings of the run."""
     ways: dict[tuple[str, str], list[CellResult | CltResult]] = {}
     drawn: list[CellResult | CltResult] = [*results.clt, *results.cells]
     for result in drawn:
@@ -196,7 +201,7 @@ def _making(results: Results, about: About) -> list[Block]:
     if results.theory:
         names = ", ".join(study.cell.study for study in results.theory)
         seconds = sum(study.seconds for study in results.theory)
-        rows.append(["Lemmas and theorems", "every report drawn", names, f"{seconds:.0f} s"])
+        rows.append(["Lemmas and theorems", "direct simulation of every report", names, f"{seconds:.0f} s"])
     lines = {
         "command": about.command,
         "scale": about.scale,
@@ -209,15 +214,15 @@ def _making(results: Results, about: About) -> list[Block]:
     }
     return section(
         "How it was made",
-        "Shortcuts draw from exactly the same distribution as perturbing every single value would; the tests "
-        "compare them with the plain mechanisms. Times are processor time.",
+        "An exact shortcut draws from the same distribution as perturbing every value; the tests compare both. Times "
+        "are processor times.",
         Table(["figure", "how", "cells", "time"], rows),
         Table(["", "this run"], list(lines.items())),
     )
 
 
 def _which(cells: Sequence[CellResult | CltResult]) -> str:
-    """The cells by data set, with their budgets (or numbers of dimensions)."""
+    """The cells by data set, with their budgets or numbers of dimensions."""
     found: dict[str, list[str]] = {}
     for result in cells:
         if isinstance(result, CltResult):
@@ -228,11 +233,11 @@ def _which(cells: Sequence[CellResult | CltResult]) -> str:
     return "; ".join(title + ", ".join(values) for title, values in found.items())
 
 
-# -- figures and tables, each with the numbers under it -----------------------------------------------------------
+# -- figures and tables ------------------------------------------------------------------------------------------
 
 
 def _densities(results: Results, figure: str, title: str, names: Sequence[str]) -> list[Block]:
-    """The section of Figure 2 or 3: sizes, picture, and a row of numbers for each panel."""
+    """The section of Figure 2 or 3: sizes, picture, and a table with a row for each panel."""
     found = [results.deviations(figure, name) for name in names]
     cell = found[0].cell
     rows = [
@@ -261,10 +266,11 @@ def _densities(results: Results, figure: str, title: str, names: Sequence[str]) 
 
 
 def _table2() -> list[Block]:
-    """Table II, and once more with Square wave on the domain of Piecewise."""
+    """Table II, and the same probabilities with both mechanisms on one domain."""
     laws = {
-        "Piecewise on [−1, 1]": deviation_on("piecewise"),
+        "Piecewise on [−1, 1] (Table II)": deviation_on("piecewise"),
         "Square wave on [0, 1] (Table II)": deviation_on("square_wave"),
+        "Piecewise on [0, 1]": deviation_on("piecewise", (0.0, 1.0)),
         "Square wave on [−1, 1]": deviation_on("square_wave", (-1.0, 1.0)),
     }
     rows = [
@@ -273,17 +279,17 @@ def _table2() -> list[Block]:
     ]
     return section(
         "Table II and the case study's numbers",
-        "Each number that section IV-C prints, and Theorem 2's example, beside ours. “Rounded”: off by less than "
-        "one unit of the last printed digit.",
+        "Each number of section IV-C and of the example after Theorem 2, printed and recomputed. “Rounded”: the "
+        "difference is less than one unit of the last printed digit.",
         Table(TABLE_COLUMNS, table2()),
-        "Table II puts Square wave on [0, 1] beside Piecewise on [−1, 1]. On the common [−1, 1], which the paper "
-        "assumes everywhere else, Square wave's mean is drawn to 0 and Piecewise is better at larger tolerances too:",
+        "Table II compares Square wave on [0, 1] with Piecewise on [−1, 1]. On a common [0, 1] its conclusion holds. "
+        "On a common [−1, 1] the bias of Square wave exceeds every ξ_j of the table:",
         Table(["", "bias δ", *(f"within {xi:g}" for xi in TOLERANCES)], rows),
     )
 
 
-def _mse_table(cells: Sequence[CellResult], reading: Reading, axis: str) -> Table:
-    """The MSE of every method in some cells, a row each; `axis` is the field of a cell that names the rows."""
+def _mse_table(cells: Sequence[CellResult], choice: LambdaChoice, axis: str) -> Table:
+    """The MSE of every method, a row for each cell; `axis` is the field of a cell that names the row."""
     rows: list[list[object]] = []
     for result in cells:
         have = {item.method for item in result.outcomes}
@@ -293,123 +299,151 @@ def _mse_table(cells: Sequence[CellResult], reading: Reading, axis: str) -> Tabl
             f"{result.predicted_mse:.4g}",
             f"{naive.mse:.4g} ± {naive.standard_error:.1g}",
             f"{result.distance:+.2f}",
-            *(f"{result.outcome(m, reading).mse:.3g}" if m in have else None for m in _METHODS),
+            *(f"{result.outcome(m, choice).mse:.3g}" if m in have else None for m in _METHODS),
         ]
-        # No breaks inside a number or a label: eleven columns have to share the page's width.
+        # No line breaks inside a number or a label: the table has eleven columns.
         rows.append([item and item.translate(_UNBROKEN) for item in row])
     names = ["L1", "L2", *_METHODS[2:]]
     return Table(["", "predicted", "naive ± s.e.", "in s.e.", *names], rows)
 
 
-def _legend(reading: Reading) -> str:
+_BARS = (
+    "Bars: two standard errors. The axis is categorical, as in the paper: its values are equally spaced, and the "
+    "curves are shifted against each other so that equal values remain visible."
+)
+
+
+def _legend(choice: LambdaChoice) -> str:
     return (
-        f"Solid: the paper's three curves (reading of λ*: {reading.title}). Broken: what the paper does not show. "
-        "Crosses: the framework's prediction of the naive curve. Bars: two standard errors."
+        f"Solid: the three curves of the paper (choice of λ*: {choice.title}). Dashed and dotted: methods that the "
+        f"paper does not have. Crosses: the predicted MSE of the naive mean. {_BARS}"
     )
 
 
-def _figure4(results: Results, reading: Reading) -> list[Block]:
-    """The section of Figure 4: the picture, and a table for each data set."""
+def _near_zero(results: Results) -> str:
+    """Why `auto` has a larger error than the estimate zero in panels (g) and (h)."""
+    cells = [cell for name in NOISY for cell in results.curve("fig4", "uniform", name)]
+    auto, zeros, naive = ([cell.outcome(m).mse for cell in cells] for m in ("auto", "zeros", "naive"))
+    above = max(a / z for a, z in zip(auto, zeros, strict=True))
+    share = max(a / n for a, n in zip(auto, naive, strict=True))
+    return (
+        "In panels (g) and (h) every true mean is nearly zero, so the estimate zero is nearly exact. There the MSE of "
+        f"`auto` is up to {above:.2g} times that of the estimate zero, and at most {100 * share:.2g} % of the naive "
+        "MSE. `auto` measures its error on the data and cannot know that every mean is zero: in a small share of the "
+        "repeats the noise resembles a signal, and these repeats dominate the average. On the other data sets the "
+        "estimate zero has a larger error than `auto`."
+    )
+
+
+def _figure4(results: Results, choice: LambdaChoice) -> list[Block]:
+    """The section of Figure 4: the figure and a table for each data set."""
     parts = section(
         "Figure 4: MSE against the budget",
-        Picture("figure-4", f"MSE against ε, every user reporting all dimensions. {_legend(reading)}"),
+        Picture("figure-4-paper", f"The three curves of the paper (choice of λ*: {choice.title}). {_BARS}"),
+        Picture(
+            "figure-4", f"The same with other methods; every user reports all dimensions. {_legend(choice)}"
+        ),
+        _near_zero(results),
     )
     for dataset in DATASETS:
         cells = [cell for name in MECHANISMS for cell in results.curve("fig4", dataset, name)]
         first = cells[0]
         parts += section(
             f"{first.title}: {first.cell.users:,} users, {first.cell.dims} dimensions",
-            f"Normalization: {first.normalization}. {first.cell.repeats} repeats. For Square wave `auto` works "
-            "on the calibrated means, the last column.",
-            _mse_table(cells, reading, "epsilon"),
+            f"Normalization: {first.normalization}. {first.cell.repeats} repeats. For Square wave, `auto` uses the "
+            "calibrated means (last column).",
+            _mse_table(cells, choice, "epsilon"),
             level=3,
         )
     return parts
 
 
-def _figure5(results: Results, reading: Reading) -> list[Block]:
-    """The section of Figure 5: the picture and its table."""
+def _figure5(results: Results, choice: LambdaChoice) -> list[Block]:
+    """The section of Figure 5: the figure and its table."""
     cells = [cell for name in NOISY for cell in results.curve("fig5", "cov19", name)]
     first = cells[0]
     return section(
         "Figure 5: MSE against the number of dimensions",
+        Picture("figure-5-paper", f"The three curves of the paper (choice of λ*: {choice.title}). {_BARS}"),
         Picture(
             "figure-5",
-            f"{first.title}, {first.cell.users:,} users, ε = {first.cell.epsilon:g} shared by all d dimensions; "
-            f"beyond the data's own, dimensions are drawn again at random. Reading of λ*: {reading.title}.",
+            f"{first.title}, {first.cell.users:,} users, ε = {first.cell.epsilon:g} for all d dimensions together; "
+            f"dimensions beyond those of the data are drawn again at random. Choice of λ*: {choice.title}.",
         ),
-        _mse_table(cells, reading, "dims"),
+        _mse_table(cells, choice, "dims"),
     )
 
 
 def own_lead(results: Results) -> str:
-    """What was run, in one sentence."""
+    """The data, the users and the mechanisms in one sentence."""
     cells = results.of("own")
     names = ", ".join(dict.fromkeys(title_of(result.cell.mechanism) for result in cells))
     return f"{cells[0].title}: {cells[0].cell.users:,} users, {counted(len(cells), 'cell')}, {names}."
 
 
-def own_table(results: Results, reading: Reading) -> tuple[list[str], list[list[object]]]:
-    """Columns and rows of the MSE in each cell: the prediction, the current aggregation, and every method."""
+def own_table(results: Results, choice: LambdaChoice) -> tuple[list[str], list[list[object]]]:
+    """Columns and rows of the MSE in each cell: predicted, naive, and under every method."""
     methods = ("naive", *_METHODS[:-1])
     rows: list[list[object]] = [
         [
             title_of(result.cell.mechanism),
             result.cell.dims,
+            result.cell.m,
             result.cell.epsilon,
             result.predicted_mse,
-            *(result.outcome(method, reading).mse for method in methods),
+            *(result.outcome(method, choice).mse for method in methods),
         ]
         for panel in results.own_panels()[1]
         for result in panel
     ]
-    return ["mechanism", "dimensions", "epsilon", "predicted", *methods], rows
+    return ["mechanism", "dimensions", "sampled", "epsilon", "predicted", *methods], rows
 
 
-def _own(results: Results, reading: Reading) -> list[Block]:
-    """Prediction against simulation, where L1 and L2 help, the figure and the numbers."""
+def _own(results: Results, choice: LambdaChoice) -> list[Block]:
+    """The prediction against the simulation, the cells in which L1 and L2 reduce the error, figure and numbers."""
     axis, panels = results.own_panels()
     cells = [cell for panel in panels for cell in panel]
     first = cells[0]
     farthest = max(abs(cell.distance) for cell in cells)
-    effects = {method: Counter(cell.effect(method, reading) for cell in cells) for method in METHODS}
+    effects = {method: Counter(cell.effect(method, choice) for cell in cells) for method in METHODS}
     rows = [[method.upper(), found[1], found[-1], found[0]] for method, found in effects.items()]
     parts: list[Block] = [
         Text(
-            f"Every user reports all dimensions, so each value has the budget ε/d. Data: {first.title}, "
-            f"normalization {first.normalization}, {first.cell.users:,} users, {first.cell.repeats} repeats. The "
-            "paper's claims are about its own data and are not judged here."
+            f"Every user reports m dimensions with the budget ε/m each. Data: {first.title}, normalization "
+            f"{first.normalization}, {first.cell.users:,} users, {first.cell.repeats} repeats. The claims of the "
+            "paper are about other data and are not judged here."
         ),
         *section(
-            "Does the framework predict the MSE?",
-            f"The simulated naive MSE is at most {farthest:.2f} standard errors from its prediction, over "
-            f"{len(cells)} cells; chance alone gives distances of 2 to 4 where cells are many and repeats are few.",
+            "The predicted MSE",
+            f"The simulated naive MSE differs from its prediction by at most {farthest:.2f} standard errors in "
+            f"{counted(len(cells), 'cell')}. With many cells and a small number of repeats, a correct prediction has "
+            "differences of 2 to 4 standard errors.",
         ),
         *section(
-            "Where re-calibration helps",
-            "By more than two standard errors, against the current aggregation, in the reading of λ* named below.",
+            "Where re-calibration reduces the error",
+            "Cells in which a method differs from the naive mean by more than two standard errors.",
             Table(["method", "better in", "worse in", "no difference in"], rows),
             Picture(
                 "figure-own",
-                f"MSE against {'the number of dimensions' if axis == 'dims' else 'ε'}. {_legend(reading)}",
+                f"MSE against {_AXIS[axis]}. {_legend(choice)}",
             ),
         ),
     ]
     for panel in panels:
         name = title_of(panel[0].cell.mechanism)
         title = name if axis == "dims" else f"{name}, {counted(panel[0].cell.dims, 'dimension')}"
-        parts += section(title, _mse_table(panel, reading, axis), level=3)
+        parts += section(title, _mse_table(panel, choice, axis), level=3)
     return parts
 
 
-# -- files: the report, the figures, and the numbers behind them --------------------------------------------------
+# -- files -------------------------------------------------------------------------------------------------------
 
 _CLT = ("figure", "mechanism", "epsilon", "users", "dims", "sampled", "repeats")
 _FOUND = ["seed", "how", "true_mean", "bias", "sd", "paper_sd", "berry_esseen", "ks_distance", "ks_p_value"]
 
 
 def as_first_run(about: About, output: Path) -> About:
-    """Where nothing was computed anew: `about` with time and machine of the run in `output` that made the numbers."""
+    """`about` with the time and machine of the earlier run in `output`, where no cell was computed again."""
     try:
         before = json.loads((output / "run.json").read_text(encoding="utf-8"))
         same = all(before[name] == getattr(about, name) for name in ("scale", "seed", "processor_seconds"))
@@ -425,24 +459,24 @@ def publish(results: Results, verdicts: Sequence[Verdict], about: About, output:
     import pyarrow.parquet as pq
 
     output.mkdir(parents=True, exist_ok=True)
-    figures = draw(results, about.reading)
+    figures = draw(results, about.lambda_choice)
     drawings = {name: html.svg(figure) for name, figure in figures.items()}
     blocks = blocks_of(results, verdicts, about)
     own = results.has("own")
     title = OWN_TITLE if own else TITLE
-    lead = lead_of(verdicts) if verdicts else "The paper's case study, computed anew."
+    lead = lead_of(verdicts) if verdicts else "The case study of the paper, recomputed."
     lead = own_lead(results) if own else lead
     files = {
         "report.html": to_html(title, lead, blocks, drawings),
         "report.md": to_markdown(title, lead, blocks),
-        "run.json": _json({**asdict(about), "reading": about.reading.name}),
+        "run.json": _json({**asdict(about), "lambda_choice": about.lambda_choice.name}),
         **{f"{name}.svg": drawing for name, drawing in drawings.items()},
     }
     if not own:
         files["table-2.csv"] = _csv(TABLE_COLUMNS, table2())
     if verdicts:
         claims = {"claims": [asdict(v) for v in verdicts]}
-        files["claims.json"] = _json({**claims, "claims_that_hold_under_a_reading": support_of(verdicts)})
+        files["claims.json"] = _json({**claims, "claims_that_hold_under_a_choice": support_of(verdicts)})
     if results.clt:
         panels = [[*(vars(r.cell)[k] for k in _CLT), *(vars(r)[k] for k in _FOUND)] for r in results.clt]
         points = [

@@ -1,4 +1,4 @@
-"""Runs the cells: on several workers, with what is finished kept, so that an interrupted run goes on."""
+"""Runs the cells on several workers and keeps finished cells, so that an interrupted run can continue."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from hdr4me.paper.cells import Cell, CellResult, Outcome, run_cell
 from hdr4me.paper.studies import AnyCell, AnyResult
 from hdr4me.paper.theory import CltCell, CltResult, TheoryCell, TheoryResult, run_clt, run_theory
 
-# Rises when a change of the simulation changes its numbers, so that older finished cells are not taken up.
+# Increased when a change of the simulation alters its numbers, so that older finished cells are not used.
 STREAMS = 2
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What, besides the cell itself, its numbers depend on."""
+    """The settings that the numbers of a cell depend on."""
 
     seed: int = 1
     normalize: str = "auto"
@@ -40,12 +40,12 @@ class Settings:
     data: str | None = None
 
     def file_of(self, dataset: str) -> Path | None:
-        """The file that this data set is read from, if it is."""
+        """The file of a data set, if it has one."""
         name = {"cov19": self.cov19, "data": self.data}.get(dataset)
         return None if name is None else Path(name)
 
     def source_of(self, cell: AnyCell) -> list[Any]:
-        """All of it that the cell depends on, as JSON."""
+        """The settings that the cell depends on, as JSON."""
         file = self.file_of(cell.dataset) if isinstance(cell, Cell) else None
         mark = file and [file.name, file.stat().st_size, int(file.stat().st_mtime)]
         return [self.seed, self.normalize, mark]
@@ -59,10 +59,10 @@ def run_cells(
     workers: int = 1,
     advance: Callable[[int], None] = lambda cost: None,
 ) -> list[AnyResult]:
-    """The results of `cells`, in their order; finished cells are kept in `work` and taken from there the next time.
+    """The results of `cells` in their order; finished cells are stored in `work` and read from there the next time.
 
-    Each cell has random streams of its own, so the number of workers does not change a digit. `advance` is called with
-    the cost of each cell as it finishes.
+    Each cell has its own random streams, so the number of workers does not change the numbers. `advance` is called with
+    the cost of each finished cell.
     """
     work.mkdir(parents=True, exist_ok=True)
     waiting = [cell for cell in cells if _read(cell, settings, work) is None]
@@ -74,7 +74,7 @@ def run_cells(
             advance(cell.cost)
     elif waiting:
         _run_in_pool(waiting, settings, work, workers, advance)
-    # The data sets (half a gigabyte) are made again if they are needed; the rest is what an interruption left over.
+    # Data sets (half a gigabyte) are generated again when needed; the other files are left by interrupted runs.
     for path in work.glob("*.f32"):
         path.with_suffix(".json").unlink(missing_ok=True)
     for pattern in ("*.f32", "*.rows", ".*.part"):
@@ -87,14 +87,14 @@ def run_cells(
 
 
 def finished_cells(cells: Sequence[AnyCell], settings: Settings, work: Path) -> int:
-    """How many of `cells` an earlier run has left in `work`."""
+    """How many of `cells` an earlier run stored in `work`."""
     return sum(_read(cell, settings, work) is not None for cell in cells)
 
 
 def _run_in_pool(
     waiting: list[AnyCell], settings: Settings, work: Path, workers: int, advance: Callable[[int], None]
 ) -> None:
-    """Data sets are prepared side by side, beside the cells that need none; then follow the cells that need them."""
+    """Prepare the data sets in parallel with the cells that need none, then run the other cells."""
     context = multiprocessing.get_context("spawn")
     needy = [cell for cell in waiting if isinstance(cell, Cell)]
     with ProcessPoolExecutor(min(workers, len(waiting)), context, _end_quietly) as pool:
@@ -120,7 +120,7 @@ def _run_in_pool(
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Within, Ctrl-C does nothing, nor to the processes started: one that is still importing would complain."""
+    """Ignore Ctrl-C inside, also in the processes that are started: an import would print a traceback."""
     if current_thread() is not main_thread():
         yield
         return
@@ -132,7 +132,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _end_quietly() -> None:
-    """In a worker: Ctrl-C ends what it does, cleans up and says nothing; the parent speaks."""
+    """In a worker: Ctrl-C ends the process without output; the parent process prints the message."""
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
 
 
@@ -141,14 +141,14 @@ def _digest(*parts: Any) -> str:
 
 
 def _data_key(cell: Cell, settings: Settings) -> str:
-    """Names the stored data set; Figure 5 takes its dimensions from the same columns as Figure 4's COV-19."""
+    """The name of the stored data set; Figure 5 uses the same columns as COV-19 in Figure 4."""
     return f"{cell.dataset}-{_digest(cell.dataset, cell.users, _columns(cell), settings.source_of(cell))}"
 
 
 def _columns(cell: Cell) -> int:
-    """How many columns are made: COV-19 has 750 for its 150,000 users whatever number is chosen from them."""
+    """How many columns are generated: 750 for COV-19 at full size, also if a cell uses fewer."""
     if cell.dataset == "data":
-        return 0  # all that the file has: the cell chooses from them
+        return 0  # All columns of the file: the cell chooses from them.
     if cell.dataset != "cov19" or cell.figure == "own":
         return cell.dims
     return round(750 * math.sqrt(cell.users / 150_000))
@@ -159,7 +159,7 @@ def _place(cell: AnyCell, settings: Settings, work: Path) -> Path:
 
 
 def _prepare(cell: Cell, settings: Settings, work: Path) -> str:
-    """Make sure that the cell's data set is on disk; returns its key."""
+    """Write the data set of the cell to disk if it is not there, and return its key."""
     key = _data_key(cell, settings)
     path, rows = work / f"{key}.f32", work / f"{key}.rows"
     if not datasets.is_stored(path):
@@ -180,7 +180,7 @@ _opened = lru_cache(maxsize=8)(datasets.open_stored)
 
 
 def _finish(cell: AnyCell, settings: Settings, work: Path) -> None:
-    """Run one cell and keep its result."""
+    """Run one cell and store its result."""
     result: AnyResult
     if isinstance(cell, CltCell):
         result = run_clt(cell, settings.seed)
@@ -196,7 +196,7 @@ def _finish(cell: AnyCell, settings: Settings, work: Path) -> None:
 
 
 def _read(cell: AnyCell, settings: Settings, work: Path) -> AnyResult | None:
-    """The cell's finished result, or None where there is none that can be used."""
+    """The stored result of the cell, or None if there is no usable one."""
     kinds: dict[type, Any] = {Cell: CellResult, CltCell: CltResult, TheoryCell: TheoryResult}
     try:
         document = json.loads(_place(cell, settings, work).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Which cells each figure is made of, and how figures and claims ask for the numbers of finished cells."""
+"""The cells of each figure, and access to the numbers of finished cells."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DIMENSIONS = (50, 100, 200, 400, 800, 1600)  # of Figure 5, under ε = 0.8
 
 @dataclass(frozen=True)
 class Scale:
-    """How much smaller than the paper: the noise's variance goes with d²/n, so n shrinks by d's factor squared."""
+    """Sizes relative to the paper. The noise variance is proportional to d²/n, so n has the squared factor of d."""
 
     name: str
     fewer_dims: int
@@ -38,11 +38,11 @@ class Scale:
     clt_repeats: int
 
     def users(self, n: int) -> int:
-        """n over the square of the dimensions' factor."""
+        """The number of users at this scale."""
         return n // self.fewer_dims**2
 
     def dims(self, d: int) -> int:
-        """d over the dimensions' factor."""
+        """The number of dimensions at this scale."""
         return d // self.fewer_dims
 
 
@@ -57,10 +57,10 @@ def scale_named(name: str) -> Scale:
 
 
 def cells_for(target: str, scale: Scale) -> list[AnyCell]:
-    """Every cell that a target needs."""
+    """The cells of a target."""
     if target not in TARGETS:
         raise InvalidInput.of("target", target, f"use one of {', '.join(TARGETS)}")
-    # The share of users who report a dimension of Figure 2 stays at 1 %: only their number shrinks.
+    # In Figure 2 the share of users who report a dimension is 1 % at every scale.
     n2, n5, repeats = max(scale.users(200_000), 40_000), scale.users(DATASETS["cov19"][0]), scale.clt_repeats
     figures: dict[str, list[AnyCell]] = {
         "fig2": [CltCell("fig2", name, 1.0, n2, 5000, 50, repeats) for name in MECHANISMS],
@@ -87,20 +87,29 @@ def cells_for(target: str, scale: Scale) -> list[AnyCell]:
 
 @dataclass(frozen=True)
 class Own:
-    """A study of one's own; `dataset` is one of `DATASETS`, or "data" for a file."""
+    """A study of one's own data; `dataset` is one of `DATASETS`, or "data" for a file."""
 
     dataset: str
     users: int
     dims: tuple[int, ...]
     budgets: tuple[float, ...]
     mechanisms: tuple[str, ...]
+    repeats: int
+    sampled: tuple[int, ...] = ()
 
 
-def own_cells(own: Own, scale: Scale) -> list[AnyCell]:
-    """One cell for each mechanism, number of dimensions and budget; every user reports all dimensions."""
+def own_cells(own: Own) -> list[Cell]:
+    """One cell for each mechanism, number of dimensions, number of reported dimensions, and budget."""
     for number in own.dims:
         if not 1 <= number <= 65536:
             raise InvalidInput.of("dims", number, "integers from 1 to 65536")
+    for number in own.sampled:
+        if not 1 <= number <= max(own.dims):
+            raise InvalidInput.of(
+                "sampled", number, f"integers from 1 to {max(own.dims)}, the number of dimensions"
+            )
+    if own.repeats < 2:
+        raise InvalidInput.of("repeats", own.repeats, "an integer of at least 2")
     for epsilon in own.budgets:
         if not (math.isfinite(epsilon) and epsilon > 0):
             raise InvalidInput.of("epsilon", epsilon, "finite numbers > 0")
@@ -109,9 +118,10 @@ def own_cells(own: Own, scale: Scale) -> list[AnyCell]:
     for name in own.mechanisms:
         law_for(name, 1.0)
     return [
-        Cell("own", own.dataset, name, epsilon, own.users, d, scale.repeats)
+        Cell("own", own.dataset, name, epsilon, own.users, d, own.repeats, m if m and m < d else None)
         for name in dict.fromkeys(own.mechanisms)
         for d in sorted(set(own.dims))
+        for m in sorted({min(m, d) for m in own.sampled or (0,)})
         for epsilon in sorted(set(own.budgets))
     ]
 
@@ -120,9 +130,9 @@ def own_cells(own: Own, scale: Scale) -> list[AnyCell]:
 
 AnyResult = CellResult | CltResult | TheoryResult
 _ABOVE = ("some_above", "all_above", "share_above")
-_CELL = "figure dataset data stand_in normalization mechanism epsilon users dims repeats seed how"
+_CELL = "figure dataset data stand_in normalization mechanism epsilon users dims sampled repeats seed how"
 _OUTCOME = "method width spread reference mse standard_error better weight predicted_mse"
-# One line per cell and method: the numbers behind Figures 4 and 5.
+# The columns of the numbers of Figures 4 and 5: one row for each cell and method.
 COLUMNS = (
     *_CELL.split(),
     *_OUTCOME.split(),
@@ -132,30 +142,33 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Results:
-    """The cells of Figures 4 and 5, those of 2 and 3, and the studies of lemmas and theorems."""
+    """The cells of Figures 4 and 5, the cells of Figures 2 and 3, and the studies of the theory."""
 
     cells: tuple[CellResult, ...]
     clt: tuple[CltResult, ...]
     theory: tuple[TheoryResult, ...] = ()
 
     def of(self, figure: str) -> list[CellResult]:
-        """The cells of Figure 4, of Figure 5 or of an own study."""
+        """The cells of Figure 4, of Figure 5 or of a study of one's own."""
         return [result for result in self.cells if result.cell.figure == figure]
 
     def curve(self, figure: str, dataset: str, mechanism: str) -> list[CellResult]:
-        """The cells of one panel, by budget (Figure 4) or number of dimensions (Figure 5)."""
+        """The cells of one panel, sorted by dimensions and budget."""
         chosen = [r for r in self.of(figure) if (r.cell.dataset, r.cell.mechanism) == (dataset, mechanism)]
         return sorted(chosen, key=lambda result: (result.cell.dims, result.cell.epsilon))
 
     def own_panels(self) -> tuple[str, list[list[CellResult]]]:
-        """What runs along the axis of an own study ("epsilon" or "dims"), and the cells of each panel."""
+        """The axis of a study of one's own ("epsilon", "dims" or "m"), and the cells of each panel."""
         cells = self.of("own")
-        by_size = len({c.cell.epsilon for c in cells}) == 1 and len({c.cell.dims for c in cells}) > 1
-        panels: dict[tuple[str, int], list[CellResult]] = {}
+        varied = [
+            name for name in ("epsilon", "dims", "m") if len({getattr(c.cell, name) for c in cells}) > 1
+        ]
+        axis = varied[0] if varied else "epsilon"
+        others = {"epsilon": ("dims", "sampled"), "dims": ("sampled",), "m": ("dims",)}[axis]
+        panels: dict[tuple[object, ...], list[CellResult]] = {}
         for result in cells:
-            size = 0 if by_size else result.cell.dims
-            panels.setdefault((result.cell.mechanism, size), []).append(result)
-        axis = "dims" if by_size else "epsilon"
+            key = (result.cell.mechanism, *(getattr(result.cell, name) for name in others))
+            panels.setdefault(key, []).append(result)
         return axis, [sorted(panel, key=lambda r: getattr(r.cell, axis)) for panel in panels.values()]
 
     def has(self, figure: str) -> bool:
@@ -164,7 +177,7 @@ class Results:
         return any(result.cell.figure == figure for result in found)
 
     def study(self, name: str) -> dict[str, float]:
-        """The numbers of one study of the theory."""
+        """The numbers of a study of the theory."""
         return next(result.numbers for result in self.theory if result.cell.study == name)
 
     def deviations(self, figure: str, mechanism: str) -> CltResult:
@@ -186,7 +199,7 @@ def rows_of(results: Sequence[CellResult]) -> list[dict[str, Any]]:
     """One dictionary per cell and method, with the keys of `COLUMNS`."""
     rows = []
     for result in results:
-        about = {**asdict(result.cell), **vars(result), "data": result.title}
+        about = {**asdict(result.cell), **vars(result), "data": result.title, "sampled": result.cell.m}
         about |= {f"{name}_{k}": vars(result)[name][k - 1] for name in _ABOVE for k in (1, 2)}
         rows += [{**about, **vars(item)} for item in result.outcomes]
     return [{name: row[name] for name in COLUMNS} for row in rows]

@@ -1,4 +1,4 @@
-"""Simulations that test the paper's theory: Figures 2 and 3 (is the deviation normal?), lemmas and theorems."""
+"""Simulations that test the theory of the paper: Figures 2 and 3, the lemmas and the theorems."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper import case_study
 from hdr4me.paper.cells import MECHANISMS, law_for
 from hdr4me.paper.datasets import synthetic
-from hdr4me.paper.methods import DOMAIN, REFERENCES, WIDTHS, Floats, Reading
+from hdr4me.paper.methods import DOMAIN, REFERENCES, WIDTHS, Floats, LambdaChoice
 from hdr4me.recalibration.hdr4me import l2_weights, shrink, soft_threshold
 from hdr4me.recalibration.inputs import check_inputs
 from hdr4me.simulation.sums import generator, simulate
 
 SAMPLED_BUDGETS = (1.0, 8.0)
-_USERS, _CORRELATED = 2_000, 8  # of the study of Theorem 1: users and dimensions
+_USERS, _CORRELATED = 2_000, 8  # users and dimensions in the study of Theorem 1
 REPORTS = (1, 10, 100)
-# The paper's mechanisms at its case study's budget, at Figure 2's, and at 1.
+# The three mechanisms of the paper at the budgets of the case study, of Figure 2, and at 1.
 PAPER_CASES = tuple((name, epsilon) for name in MECHANISMS for epsilon in (0.001, 0.02, 1.0))
-# “For any LDP mechanism”: two-valued reports, and large budgets.
+# “For any LDP mechanism”: a mechanism with two outputs, and large budgets.
 GENERAL_CASES = (("duchi", 1.0), ("piecewise", 8.0), ("square_wave", 8.0))
 _VALUE = 0.5
 _PER_REPEAT = 100
 _SPREADS = (0.3, 1.0, 3.0, 30.0)
-_JOINT_DIMS = 100  # that the joint width covers
-# Of the counter-examples: θ̄, σ, d and the theorem's threshold.
+_JOINT_DIMS = 100  # the dimensions that the joint width covers
+# The counter-examples: θ̄_j, σ_j, d and the threshold of the theorem.
 _POPULATIONS = {"l1": (0.9, 0.45, 10_000, L1_THRESHOLD), "l2": (1.0, 0.4, 10_000_000, L2_THRESHOLD)}
 
 
 def _joint_law(repeats: int, seed: int) -> dict[str, float]:
-    """Theorem 1 on strongly correlated dimensions: is Σ_j z_j² chi-square, and are no two z_j correlated?"""
+    """Theorem 1 on strongly correlated data: the distribution of Σ_j z_j² and the correlations of the z_j."""
     d = _CORRELATED
     columns = synthetic("cov19", _USERS, d, seed)
     values = np.stack([columns.column(j) for j in range(d)], axis=1).astype(np.float64)
@@ -73,7 +73,7 @@ def _pairs(columns: Floats) -> Floats:
 
 
 def _one_of_two(repeats: int, seed: int) -> dict[str, float]:
-    """Two equal dimensions, each user reports one of them under the whole ε (Piecewise)."""
+    """Two equal dimensions, one of which each user reports with the full budget ε (Piecewise)."""
     t = generator(seed, "theory", "joint", "values").uniform(-1, 1, _USERS)
     values = np.stack([t, t], axis=1)
     found = {}
@@ -85,11 +85,11 @@ def _one_of_two(repeats: int, seed: int) -> dict[str, float]:
         predicted = hd.deviation(law, users=_USERS, dims=2, sampled=1, values=t)
         reach = float(predicted.sd)
         both = np.all(np.abs(away) <= reach, axis=1)
-        # Cov(θ̂_j, θ̂_k) = −C_jk (d − m) / (n m (d − 1)): the dimensions share one draw of who reports what.
+        # Cov(θ̂_j, θ̂_k) = −C_jk (d − m) / (n m (d − 1)): one draw decides which dimension a user reports.
         covariance = -float(t.var()) / _USERS
         place = f"some/{epsilon:g}"
         found[f"{place}/correlation"] = float(np.atleast_2d(np.corrcoef(away.T))[0, 1])
-        found[f"{place}/correlation foretold"] = covariance / float(predicted.variance)
+        found[f"{place}/correlation predicted"] = covariance / float(predicted.variance)
         found[f"{place}/both within"] = float(both.mean())
         found[f"{place}/both within, product"] = float(predicted.probability_within(reach)) ** 2
         found[f"{place}/repeats"] = float(repeats)
@@ -97,9 +97,9 @@ def _one_of_two(repeats: int, seed: int) -> dict[str, float]:
 
 
 def _normal_approximation(repeats: int, seed: int) -> dict[str, float]:
-    """Theorem 2: how far the mean of r reports is from its normal law, the bound, and the bound as it is printed."""
+    """Theorem 2: the distance of the mean of r reports from its normal law, the bound, and the printed bound."""
     draws = repeats * _PER_REPEAT
-    # Chance adds at most 1.95/√draws to the Kolmogorov–Smirnov distance, with 99.9 %.
+    # With probability 99.9 % sampling adds at most 1.95/√draws to the Kolmogorov–Smirnov distance.
     found = {"draws": float(draws), "chance": 1.95 / math.sqrt(draws)}
     for name, epsilon in (*PAPER_CASES, *GENERAL_CASES):
         law = law_for(name, epsilon)
@@ -125,7 +125,7 @@ def _means(law: Mechanism, r: int, size: int, rng: np.random.Generator) -> Float
 
 
 def _enhanced(means: Floats, sd: Floats, dims: int, width: str, reference: str = "") -> Floats:
-    """L1's means under a reading's width, or L2's under its width and reference, without bias."""
+    """θ* of an unbiased mechanism: L1 at a width, or L2 at a width and a reference."""
     bound = sd * (float(tolerance_for(1.0, 0.95, n=dims)) if width == "joint" else float(width))
     if not reference:
         return soft_threshold(means, bound)
@@ -133,7 +133,7 @@ def _enhanced(means: Floats, sd: Floats, dims: int, width: str, reference: str =
 
 
 def _lemmas_per_dimension(repeats: int, seed: int) -> dict[str, float]:
-    """Lemmas 4 and 5: the shares of dimensions beyond and below the threshold in which a method is strictly closer."""
+    """Lemmas 4 and 5: the share of dimensions, beyond and below the threshold, in which θ*_j is closer than θ̂_j."""
     rng = generator(seed, "theory", "lemmas")
     size = repeats * _PER_REPEAT
     true = rng.uniform(-1, 1, len(_SPREADS) * size)
@@ -167,7 +167,7 @@ STUDIES = tuple(_STUDIES)
 
 @dataclass(frozen=True)
 class TheoryCell:
-    """One study; `repeats` scales its number of draws."""
+    """One study; the number of draws is proportional to `repeats`."""
 
     study: str
     repeats: int
@@ -186,7 +186,7 @@ class TheoryCell:
 
 @dataclass(frozen=True)
 class TheoryResult:
-    """The numbers that a study found, by name."""
+    """The results of a study by name."""
 
     cell: TheoryCell
     seed: int
@@ -203,7 +203,7 @@ def run_theory(cell: TheoryCell, seed: int) -> TheoryResult:
 
 @dataclass(frozen=True)
 class CltCell:
-    """The first dimension of Figure 2 (Uniform data on [−1, 1]) or 3 (the case study's ten values on [0, 1])."""
+    """The first dimension of Figure 2 (Uniform data on [−1, 1]) or 3 (the ten values of the case study)."""
 
     figure: str
     mechanism: str
@@ -226,7 +226,10 @@ class CltCell:
 
 @dataclass(frozen=True)
 class CltResult:
-    """The simulated deviations and their predicted law; `paper_sd` is that of Lemmas 2 and 3, without sampling."""
+    """The simulated deviations and their predicted distribution.
+
+    `paper_sd` is the standard deviation of Lemmas 2 and 3, which omits the sampling of users.
+    """
 
     cell: CltCell
     seed: int
@@ -242,12 +245,17 @@ class CltResult:
     deviations: tuple[float, ...]
 
 
+def _on_unit_interval(name: str, epsilon: float) -> Mechanism:
+    """The mechanism of the case study: Square wave on [0, 1]."""
+    return hd.mechanism(name, epsilon=epsilon, **({"domain": (0.0, 1.0)} if name == "square_wave" else {}))
+
+
 def run_clt(cell: CltCell, seed: int) -> CltResult:
     """Simulate every report of the first dimension: r ~ Binomial(n, m/d) users, drawn without replacement."""
     start = time.process_time()
     n, share, budget = cell.users, cell.sampled / cell.dims, cell.epsilon / cell.sampled
     if cell.figure == "fig3":
-        law, values = hd.mechanism(cell.mechanism, epsilon=budget), np.resize(case_study.VALUES, n)
+        law, values = _on_unit_interval(cell.mechanism, budget), np.resize(case_study.VALUES, n)
     else:
         law = law_for(cell.mechanism, budget)
         values = synthetic("uniform", n, cell.dims, seed).column(0).astype(np.float64)
@@ -281,7 +289,7 @@ def run_clt(cell: CltCell, seed: int) -> CltResult:
 
 @dataclass(frozen=True)
 class CounterExample:
-    """A population and what Theorem 3 or 4 says of it: `promised` at least, but the truth is `at_most`."""
+    """A population, the probability `promised` by Theorem 3 or 4, and an upper bound of the true probability."""
 
     true_mean: float
     sd: float
@@ -291,19 +299,19 @@ class CounterExample:
 
 
 @lru_cache(maxsize=64)
-def counter_example(method: str, reading: Reading) -> CounterExample:
-    """The theorem's promise for `method` ("l1" or "l2"), and a bound of the probability of an improvement.
+def counter_example(method: str, choice: LambdaChoice) -> CounterExample:
+    """The probability in the theorem for `method` ("l1" or "l2"), and a bound of the probability of an improvement.
 
-    Every dimension has the same θ̄ and σ. The gain of a dimension, (θ̂ − θ̄)² − (θ* − θ̄)², then has a mean μ and a
-    variance s², both found by quadrature. Where μ < 0, the chance that the sum of d independent gains is positive is at
-    most s²/(s² + dμ²) (Cantelli), while the theorem promises P(some |θ̂_j − θ̄_j| > τ).
+    Every dimension has the same θ̄ and σ. The gain of a dimension, (θ̂ − θ̄)² − (θ* − θ̄)², has a mean μ and a variance
+    v, both computed by quadrature. Where μ < 0, the sum of d independent gains is positive with probability at most
+    v/(v + dμ²) (Cantelli's inequality). The theorem states P(some |θ̂_j − θ̄_j| > threshold).
     """
     theta, sd, dims, threshold = _POPULATIONS[method]
     x = np.linspace(theta - 10 * sd, theta + 10 * sd, 200_001)
     density = np.exp(-0.5 * ((x - theta) / sd) ** 2)
     density /= density.sum()
-    reference = reading.reference if method == "l2" else ""
-    enhanced = _enhanced(x, np.full(x.size, sd), dims, reading.width, reference)
+    reference = choice.reference if method == "l2" else ""
+    enhanced = _enhanced(x, np.full(x.size, sd), dims, choice.width, reference)
     gain = (x - theta) ** 2 - (enhanced - theta) ** 2
     mean = float(gain @ density)
     variance = float((gain - mean) ** 2 @ density)

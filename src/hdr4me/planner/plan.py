@@ -1,4 +1,4 @@
-"""A plan: ways to run the collection with the errors they will have, best first."""
+"""A plan: ways to run a collection with their predicted errors, best first."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.framework import deviation
-from hdr4me.framework.prediction import Prediction
+from hdr4me.framework.prediction import Prediction, own_unit
 from hdr4me.mechanisms.registry import scaled_mechanism
 from hdr4me.pages.counted import counted
-from hdr4me.planner.beliefs import half_range
 from hdr4me.planner.candidates import (
     BLOCKS,
     PAIR,
@@ -29,27 +28,27 @@ from hdr4me.planner.candidates import (
 )
 from hdr4me.planner.reports import ALONE
 from hdr4me.planner.search import Setting, solve
-from hdr4me.planner.words import not_reachable, number, percent, summary
-from hdr4me.planner.workload import Workload, baseline
+from hdr4me.planner.words import not_reachable, notes, number, percent, summary
+from hdr4me.planner.workload import Workload, baseline, size_of
 
 if TYPE_CHECKING:
     from hdr4me.survey import Schema, Survey
 
 Floats = NDArray[np.float64]
 _TOLERANCES = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0)
-# the bias of raw Square wave depends on the true mean: values spread evenly over the upper half, as in the case study
+# The bias of raw Square wave depends on the true mean: values are spread evenly over [0, 1], as in the case study.
 _VALUES = (np.arange(64) + 0.5) / 64
 
 
 class Draw(NamedTuple):
-    """The probability of each question, and the error of an even draw over this one's."""
+    """The probability of each question, and the ratio of the error of equal probabilities to the error of these."""
 
     shares: Floats
     gain: float
 
 
 def best_draw(errors: ArrayLike, importance: ArrayLike | None = None) -> Draw:
-    """The draw of least total error Σ w_j·s_j/p_j, s_j being a report's variance: p_j ∝ √(w_j·s_j)."""
+    """The probabilities p_j ∝ √(w_j·s_j), which minimize the total error Σ w_j·s_j/p_j (s_j: a report's variance)."""
     s = np.asarray(errors, dtype=np.float64)
     w = np.ones_like(s) if importance is None else np.asarray(importance, dtype=np.float64)
     if s.ndim != 1 or w.shape != s.shape or not ((s > 0) & (w > 0) & np.isfinite(s * w)).all():
@@ -60,7 +59,8 @@ def best_draw(errors: ArrayLike, importance: ArrayLike | None = None) -> Draw:
 
 @dataclass(frozen=True)
 class Recalibration:
-    """The share of the MSE that linear shrinkage removes if true means are uniform, and of dimensions L1 harms."""
+    """The share of the MSE that linear shrinkage removes if true means are uniform, and the share of dimensions whose
+    error L1 increases."""
 
     verdict: str
     gain: float
@@ -68,11 +68,11 @@ class Recalibration:
 
 
 def recalibration(mse: float, all_zeros_mse: float) -> Recalibration:
-    """Is re-calibration likely to help at this error?"""
+    """Whether re-calibration is likely to help at this error."""
     gain = mse / (mse + all_zeros_mse)
-    reach = math.sqrt(3 * all_zeros_mse)  # means spread evenly on ±reach have this mean square
+    reach = math.sqrt(3 * all_zeros_mse)  # means uniform on ±reach have this mean square
     harms = max(0.0, 1.0 - 1.28 * math.sqrt(mse) / reach)
-    verdict = "likely to help" if gain >= 0.25 else "of little help" if gain >= 0.05 else "not worth while"
+    verdict = "likely to help" if gain >= 0.25 else "of little help" if gain >= 0.05 else "not worthwhile"
     return Recalibration(verdict, gain, harms)
 
 
@@ -80,11 +80,12 @@ def recalibration(mse: float, all_zeros_mse: float) -> Recalibration:
 class Option:
     """A mechanism and a number of sampled dimensions, and the error that the framework predicts.
 
-    `probability_within` is that of the least certain coordinate alone, `joint_probability_within` that of all at
-    once, both for `tolerance`, the smallest one if dimensions have their own; `tolerance_each` and `tolerance_joint`
-    are kept with `probability`, and `worst_*` are for the worst population. Numbers are on the [−1, 1] scale,
-    frequencies on [0, 1], coordinates of vectors are shares of the largest norm. `few` says that small-sample bounds
-    replace the normal law. `all_zeros_mse` and `even_mse` are the errors of two answers without a collection.
+    `probability_within` is the probability that the least accurate coordinate keeps `tolerance` (the smallest one, if
+    dimensions have their own), and `joint_probability_within` that all coordinates keep it. `tolerance_each` and
+    `tolerance_joint` are kept with `probability`; `worst_*` are for the worst population. Numbers are on the scale
+    [−1, 1], frequencies on [0, 1], and coordinates of vectors are divided by the largest norm. `small_sample` is true
+    if bounds replace the normal approximation. `all_zeros_mse` and `even_mse` are the errors of two answers that need
+    no data: zero everywhere, and zero for means and 1/v for frequencies.
     """
 
     mechanism: str
@@ -131,17 +132,19 @@ class Option:
 
     @property
     def beats_baseline(self) -> bool:
-        """Is the expected error below what an answer that asks nobody would score?"""
+        """Whether the expected error is below that of the best answer that needs no data."""
         return self.mse < min(self.all_zeros_mse, self.even_mse)
 
     def survey(self, schema: Schema | None = None, name: str = "") -> Survey:
-        """The survey that carries this option out; `schema` may be left out if the plan was made for one."""
+        """The survey that deploys this option; `schema` may be left out if the plan was made for one."""
         from hdr4me.survey import Survey
         from hdr4me.survey.design import design
 
         schema = self.schema if schema is None else schema
         if schema is None:
-            raise InvalidInput("schema is missing: this plan was made for a number of dimensions only")
+            raise InvalidInput(
+                "schema is missing: this plan was made for a number of dimensions, so give the schema"
+            )
         if Workload.of(schema).shape != self.workload.shape:
             raise InvalidInput(
                 f"schema of {len(schema)} dimensions is not what was planned: {self.workload.what}"
@@ -173,13 +176,14 @@ class Option:
         return self.setting.classes(candidate, (self.sampled,), worst=worst, effort="design")
 
     def deviation(self, *, worst: bool = False) -> Prediction:
-        """The law of θ̂ − θ̄ behind the numbers, coordinates grouped by kind."""
+        """The law of θ̂ − θ̄ of every row, in classes of rows with the same distribution."""
         made = self.classes(worst=worst)
         v = made.variances[0]
-        return Prediction(np.zeros_like(v), v, made.counts.astype(np.int64))
+        rows = made.rows(self.workload, self.schema)
+        return Prediction(np.zeros_like(v), v, made.counts.astype(np.int64), rows=rows)
 
     def draw(self, importance: Any = None) -> Draw:
-        """How often each dimension, groups in the workload's order, should be asked where one value is sent."""
+        """The best probability of each question if every user answers one; groups are in the workload's order."""
         made = self.classes()
         total = made.variances[0] * self.reports_per_dimension * made.counts
         counts = np.array([group.count for group in self.workload.groups])
@@ -188,22 +192,31 @@ class Option:
     @property
     def errors(self) -> dict[str, float]:
         """The predicted standard errors of selections, vectors and optional values, in own units, by row."""
-        made, found = self.classes(), dict[str, float]()
-        own: dict[int, list[float]] = {k: [] for k in made.group}
-        for k, variance in zip(made.group, made.variances[0].tolist(), strict=True):
-            own[k].append(math.sqrt(variance))
-        for k, group in enumerate(self.workload.groups):
-            if group.choices:
-                of = f"of {group.size:,}, at most {group.choices:,}"
-                found |= {f"share {of}": own[k][0], f"number {of}": own[k][1] * group.choices}
-        named = () if self.schema is None else self.schema.dimensions
-        for dimension, k in zip(named, self.workload.places, strict=False):
-            group = self.workload.groups[k]
-            if group.length or group.optional:
-                row = "coordinate" if group.length else "mean"
-                found[f"{row} of {dimension.name}"] = own[k][0] * half_range(dimension)
-            if group.optional:
-                found[f"share with {dimension.name}"] = own[k][1]
+        found = self.deviation().standard_errors
+        plain = {d.name for d in self.schema or () if not any(size_of(d)[1:])}
+        return {row.label: error for row, error in found.items() if row.dimension not in plain}
+
+    def own_units(self, asked: Mapping[str, float], *, common: bool) -> dict[str, dict[str, float]]:
+        """For each dimension asked about, in own units: the tolerance kept alone, with all others, and at worst.
+
+        With `common`, the joint tolerances are proportional to those asked for, else to each row's standard error.
+        """
+        p, several, found = self.probability, self.workload.n_coordinates > 1, dict[str, dict[str, float]]()
+        assumed, largest = self.classes(worst=self.setting.worst), self.classes(worst=True)
+        for of, made, bounded in (
+            ("each", assumed, False),
+            ("all", assumed, several),
+            ("worst_all", largest, True),
+        ):
+            law = made.prediction(bounded=bounded, rows=made.rows(self.workload, self.schema))
+            if of == "each" or not common:
+                kept = law.tolerances(p, jointly=of != "each")
+            else:
+                kept = law.in_own_units(law.tolerance(p, jointly=True))
+            for row, tolerance in kept.items():
+                scale = asked.get(row.dimension, 1.0)
+                if math.isfinite(scale):
+                    found.setdefault(row.dimension, {}).setdefault(of, tolerance * scale)
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -221,7 +234,7 @@ def make_option(
     probability: float,
     schema: Any = None,
 ) -> Option:
-    """Everything about one candidate; without a tolerance, the one that all coordinates keep with `probability`."""
+    """An option from a candidate; the default tolerance is the one that all coordinates keep with `probability`."""
     workload, users, epsilon = setting.workload, setting.users, setting.epsilon
     made = partial(setting.classes, candidate, (sampled,), effort="design")
     assumed, largest = made(), made(worst=True)
@@ -262,7 +275,7 @@ def make_option(
 
 @dataclass(frozen=True)
 class Winner:
-    """Who is likeliest to keep one coordinate within `tolerance`; `raw` if without calibration."""
+    """The mechanism with the largest probability to keep one coordinate within `tolerance`; `raw`: not calibrated."""
 
     tolerance: float
     mechanism: str
@@ -273,7 +286,7 @@ class Winner:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Sequence[Option]):
-    """The options, best first; `asked` is the tolerance given, `asked_own` that by dimension in own units.
+    """The options, best first, with the tolerance that was asked for.
 
     Parameters
     ----------
@@ -283,8 +296,12 @@ class Plan(Sequence[Option]):
         What was asked, as the search holds it.
     solved
         What was solved for: "users", "dims", "epsilon", or nothing.
-    notes
-        Which registered mechanisms could not be used, and why.
+    asked, asked_own
+        The tolerance asked for on the scale [−1, 1], and those by dimension in own units.
+    statistic, statistic_errors
+        What the options are ranked by, and the error of each option.
+    left_out
+        Which registered mechanisms cannot be used, and why.
 
     Examples
     --------
@@ -301,7 +318,7 @@ class Plan(Sequence[Option]):
     asked_own: Mapping[str, float] = field(default_factory=dict)
     statistic: str = "mean"
     statistic_errors: tuple[float, ...] = ()
-    notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, index: int) -> Option: ...
@@ -332,8 +349,13 @@ class Plan(Sequence[Option]):
 
     @property
     def summary(self) -> str:
-        """One line in plain words."""
+        """The predicted accuracy and the design in sentences."""
         return summary(self)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Assumptions and details in sentences, the most important first."""
+        return notes(self)
 
     @property
     def kept(self) -> float:
@@ -343,7 +365,7 @@ class Plan(Sequence[Option]):
 
     @cached_property
     def reachable(self) -> bool:
-        """Does any candidate keep the tolerance asked for? True if none was asked for, or if it was solved for."""
+        """Whether a candidate keeps the tolerance asked for; true if there is none or the plan was solved for it."""
         if self.asked is None or self.solved:
             return True
         p = self.best.probability
@@ -353,14 +375,14 @@ class Plan(Sequence[Option]):
 
     @property
     def shortfall(self) -> str:
-        """What is not reached, and what is; empty if the plan is reachable."""
+        """The tolerance that is not reached and the one that is, in a sentence; empty if the plan is reachable."""
         if self.reachable:
             return ""
         assert self.asked is not None
         best, jointly = self.best, self.setting.jointly and self.best.workload.n_coordinates > 1
         return (
-            f"±{number(self.asked)} is not reached with {percent(best.probability)} probability"
-            f"{' by all at once' if jointly else ''}, ±{number(self.reached)} is"
+            f"The tolerance ±{number(self.asked)} is not reached{' by all at once' if jointly else ''} with "
+            f"{percent(best.probability)} probability; ±{number(self.reached)} is"
         )
 
     @property
@@ -370,7 +392,7 @@ class Plan(Sequence[Option]):
         return min(o.tolerance_joint if jointly else o.tolerance_each for o in self.options)
 
     def refusal(self) -> NotReachable:
-        """What is raised if the tolerance is insisted on: the nearest plan, and what it would take."""
+        """The error with the nearest plan, and the users or the ε that would reach the tolerance."""
         setting, tolerance, probability = self.setting, self.asked, self.best.probability
         assert tolerance is not None
         nearest = rank(setting, None, probability, self.best.schema, "", "error")
@@ -379,7 +401,7 @@ class Plan(Sequence[Option]):
         users, budget = (solve(setting, what, tolerance, probability) for what in ("users", "epsilon"))
         ways = [counted(users.users, "user")] if users else []
         ways += [f"ε = {budget.epsilon:g}"] if budget else []
-        return NotReachable(message + (f"; it takes {' or '.join(ways)}" if ways else ""), nearest)
+        return NotReachable(message + (f"; {' or '.join(ways)} would reach it" if ways else ""), nearest)
 
     def error_of(self, option: Option) -> float:
         """The error of the plan's statistic, on the scale [−1, 1], for one of its options."""
@@ -397,10 +419,10 @@ class Plan(Sequence[Option]):
 
     @cached_property
     def winners(self) -> tuple[Winner, ...]:
-        """Which mechanism is likeliest to keep within each of several tolerances.
+        """The mechanism with the largest probability to keep each of several tolerances.
 
         Among unbiased mechanisms it is the one of least variance. Raw Square wave is biased at small budgets and may
-        keep a wide tolerance where no unbiased mechanism does; no survey deploys it so (the paper's Table II).
+        keep a wide tolerance that no unbiased mechanism keeps (the paper's Table II); surveys always calibrate it.
         """
         best, d = self.best, self.best.dims
         unbiased = min(self.mechanisms, key=lambda o: o.tolerance_each)
@@ -420,17 +442,11 @@ class Plan(Sequence[Option]):
 
     @property
     def own_units(self) -> dict[str, dict[str, float]]:
-        """For each dimension of the schema, in its own units, what the best option keeps alone and with all others."""
-        best, scales = self.best, self.setting.scales
-        tolerances = best.tolerance_each, best.tolerance_joint, best.worst_tolerance_joint
-        kept = dict(zip(("each", "all", "worst_all"), tolerances, strict=True))
-        dimensions = () if best.schema is None else best.schema.dimensions
-        units = {d.name: half_range(d) * scales.get(d.name, 1.0) for d in dimensions}
-        found = {name: unit for name, unit in units.items() if np.isfinite(unit)}
-        return {name: {of: unit * ξ for of, ξ in kept.items()} for name, unit in found.items()}
+        """For each dimension of the schema, in own units, the tolerances kept by the best option."""
+        return self.best.own_units(self.setting.scales, common=self.asked is not None)
 
     def unit(self, name: str) -> str:
-        """What the schema says that a number is measured in; empty if it says nothing."""
+        """The unit that the schema gives a number; empty if it gives none."""
         return getattr(self.best.schema[name], "unit", None) or ""
 
     @property
@@ -438,7 +454,7 @@ class Plan(Sequence[Option]):
         """The tolerance asked for in each dimension's own units, also where it was given on the scale [−1, 1]."""
         if self.asked_own or self.asked is None or self.best.schema is None:
             return dict(self.asked_own)
-        return {d.name: self.asked * half_range(d) for d in self.best.schema.dimensions}
+        return {d.name: self.asked * own_unit(d) for d in self.best.schema.dimensions}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -458,18 +474,28 @@ class Plan(Sequence[Option]):
             "statistic_errors": list(self.statistic_errors),
             "options": [option.to_dict() for option in self.options],
             "winners": [asdict(winner) for winner in self.winners],
-            **({"notes": list(self.notes)} if self.notes else {}),
+            "notes": list(self.notes),
         }
+
+
+def _error(rank_by: str, option: Option) -> tuple[float, float, int]:
+    """The key that options are ranked by; it is rounded, so that ties go to the smaller MSE and the fewer answers."""
+    setting = option.setting
+    score = float(setting.scores(option.classes(worst=setting.worst), rank_by)[0])
+    return float(f"{score:.9e}"), float(f"{option.mse:.12e}"), option.sampled
 
 
 def rank(
     setting: Setting, tolerance: float | None, probability: float, schema: Any, solved: str, rank_by: str
 ) -> Plan:
-    """Each candidate at its best m, beside it, at 1 and at d, in order; without a tolerance, for the best option's."""
-    best = {candidate: setting.best_sampled(candidate) for candidate in setting.candidates()}
+    """Each candidate at its best m, at the neighbors of this m, at 1 and at d, best first.
+
+    Without a tolerance, probabilities are for the tolerance of the best option.
+    """
+    best = {candidate: setting.best_sampled(candidate, rank_by) for candidate in setting.candidates()}
     if tolerance is None:
         each = (make_option(setting, *at_best, None, probability, schema) for at_best in best.items())
-        first = min(each, key=lambda o: o.mse)
+        first = min(each, key=partial(_error, rank_by))
         tolerance = first.tolerance_joint if setting.jointly else first.tolerance_each
     mixed = setting.workload.numeric > 0 and any(candidate.method == "auto" for candidate in best)
     options = []
@@ -482,8 +508,8 @@ def rank(
     if rank_by == "probability":
         options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.sampled))
     else:
-        options.sort(key=lambda o: (float(f"{o.mse:.12e}"), o.sampled))  # equal up to rounding is equal
-    # Subset selection with sets of one category is randomized response: each way is shown once.
+        options.sort(key=partial(_error, rank_by))
+    # Subset selection with sets of one category is randomized response: equal options are shown once.
     kept: dict[tuple[Any, ...], Option] = {}
     for option in options:
         number = "" if option.categorical == option.mechanism else option.mechanism

@@ -1,11 +1,11 @@
-"""A plan in words: which tolerances it keeps, of all dimensions or of those named."""
+"""A plan in sentences: the tolerances that it keeps, and notes in the order of their importance."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from hdr4me.pages.counted import counted, listed
+from hdr4me.pages.counted import counted
 from hdr4me.planner.candidates import BLOCKS, CODEBOOK, OPTIONAL, PAIR, PRIVSET, arrangement
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _USELESS = 1.0  # a tolerance of half the range or more says nothing about a mean
 _NO_MEAN = "the share of users who have an optional value is less than three of its standard errors"
+_TOO_FEW = "there are too few answers"
 
 
 def number(x: float) -> str:
@@ -28,49 +29,62 @@ def percent(p: float) -> str:
 
 
 def summary(plan: Plan) -> str:
-    """One line for the person who asked; a plan that is worse than asking nobody says so first."""
+    """The predicted accuracy and the design, in two to four sentences."""
     option = plan.best
     if plan.statistic != "mean":
-        return _of_statistic(plan)
-    guess, ratio, beats = *_guess(option), option.beats_baseline
-    answers = number(option.reports_per_dimension)
-    answers += " answer" if answers == "1" else " answers"
-    kept = ", ".join(f"{name} ±{number(error)}" for name, error in list(option.errors.items())[:4])
-    better = f"answering {guess} without asking anybody would score BETTER, {ratio}. "
-    parts = [
-        _opening(plan) + (_promise_own(plan) if plan.asked_own else _promise(option)),
-        plan.shortfall,
+        return f"{_of_statistic(plan)} {_sent(plan)}"
+    guess = _guess(option)[0]
+    useless = f"Not recommended: the guess of {guess}, without any data, has a smaller expected error."
+    promise = _promise_own(plan) if plan.asked_own else _promise(option)
+    sentences = [
+        "" if option.beats_baseline else useless,
+        f"{_opening(plan)}{promise}.",
+        f"{plan.shortfall}." if plan.shortfall else "",
         _asked(plan),
-        "" if plan.asked_own else _units(plan),
-        f"standard errors: {kept}" if kept else "",
-        _present(option),
         _sent(plan),
-        f"{guess} would score {ratio}" if beats else "",
-        f"with {answers} for each dimension bounds replace the normal law" if option.small_sample else "",
-        f"re-calibration is {option.recalibration.verdict}",
     ]
-    return (
-        ("" if beats else f"NOT WORTH ASKING AS IT IS: {better}")
-        + "; ".join(part for part in parts if part)
-        + "."
-    )
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def notes(plan: Plan) -> tuple[str, ...]:
+    """Assumptions and details in sentences, the most important first."""
+    if plan.statistic != "mean":
+        return plan.left_out
+    option = plan.best
+    guess, ratio = _guess(option)
+    answers = number(option.reports_per_dimension)
+    few = f"With {answers} answer{'s' * (answers != '1')} for each dimension, bounds replace the normal approximation."
+    kept = ", ".join(f"{name} ±{number(error)}" for name, error in list(option.errors.items())[:4])
+    found = [
+        few if option.small_sample else "",
+        _present(option),
+        _assumption(plan),
+        *(f"{sentence}." for sentence in plan.left_out),
+        _largest(option),
+        _gain(plan),
+        "" if plan.asked_own else _units(plan),
+        f"Standard errors: {kept}." if kept else "",
+        f"{guess[0].upper()}{guess[1:]} would have {ratio}." if option.beats_baseline else "",
+        f"Re-calibration is {option.recalibration.verdict}.",
+    ]
+    return tuple(note for note in found if note)
 
 
 def _of_statistic(plan: Plan) -> str:
     names = {"sd": "standard deviation", "mean_by": "mean in one of the groups"}
-    error = f"a {names.get(plan.statistic, plan.statistic)} will be off by {number(plan.statistic_errors[0])}"
-    means = f"its means will be within {_plus_minus(plan.best.tolerance_each)} each"
-    return f"{_opening(plan)}{error} on the scale [-1, 1]; {_sent(plan)}; {means}."
+    error = f"the expected error of a {names.get(plan.statistic, plan.statistic)} is"
+    error += f" {number(plan.statistic_errors[0])} on the scale [−1, 1]"
+    return f"{_opening(plan)}{error}, and each mean will be within {_plus_minus(plan.best.tolerance_each)}."
 
 
 def _guess(option: Option) -> tuple[str, str]:
-    """The better answer without asking anybody, and its error over the option's."""
+    """The better answer that needs no data, and its error in words."""
     categories = [group for group in option.workload.groups if group.size]
-    even = "equal frequencies" if categories else "zeros for means and one half for shares"
-    words = f"{number(min(option.all_zeros_mse, option.even_mse) / option.mse)} times the error"
+    even = "equal frequencies" if categories else "zero for means and one half for shares"
+    words = f"{number(min(option.all_zeros_mse, option.even_mse) / option.mse)} times the mean squared error"
     if any(not group.choices and group.squares is None for group in categories):
-        words += " (with frequencies like Zipf's, f_k ∝ 1/k)"
-    return "all zeros" if option.all_zeros_mse <= option.even_mse else even, words
+        words += " (for Zipf frequencies, f_k ∝ 1/k)"
+    return "zero everywhere" if option.all_zeros_mse <= option.even_mse else even, words
 
 
 def _opening(plan: Plan) -> str:
@@ -85,78 +99,131 @@ def _opening(plan: Plan) -> str:
 
 
 def _sent(plan: Plan) -> str:
-    """How many questions a user answers and by which mechanisms; of pairs also what they gain."""
+    """The number of questions that a person answers, and the mechanism of each kind of question."""
     option, workload = plan.best, plan.best.workload
-    questions = arrangement(option.base).n_questions(workload)
+    questions = arrangement(option.base).n_questions(workload, option.sampled)
+    answered, numbers = option.sampled, option.mechanism
+    if option.mechanism == BLOCKS:
+        answered, numbers = 1, f"{BLOCKS} in blocks of {option.sampled}"
+    elif option.mechanism == PAIR:
+        numbers = "in pairs"
+    auto = option.categorical == "auto"
+    by = {
+        "numbers": numbers if workload.numeric else "",
+        "optional numbers": OPTIONAL if workload.optional else "",
+        "vectors": CODEBOOK if any(group.length for group in workload.groups) else "",
+        "categories": "chosen automatically" if auto else option.categorical,
+        "selections": PRIVSET if workload.selections else "",
+    }
+    kinds = "; ".join(f"{kind}: {name}" for kind, name in by.items() if name)
+    of = f"{answered:,} of the {questions:,} questions"
+    if answered == questions:
+        of = "the question" if questions == 1 else f"all {questions:,} questions"
+    return f"Each person answers {of} ({kinds})."
+
+
+def _gain(plan: Plan) -> str:
+    """How much smaller the error of pairs is than that of numbers asked one at a time."""
     alone = next((x for x in plan.options if x.mechanism not in (PAIR, BLOCKS)), None)
-    if questions != option.dims:
-        words = f"each user answers {option.sampled:,} of {questions:,} questions, numbers in pairs"
-        if option.mechanism == PAIR and alone is not None:
-            gain = f"{number(alone.mse / option.mse)} times less error"
-            words += f", because two numbers asked together under the whole budget have {gain} than {alone.mechanism}"
-        return words
-    by = f"{BLOCKS} blocks (signs, asked together)"
-    if option.mechanism != BLOCKS:
-        names = [option.mechanism, option.categorical, PRIVSET if workload.selections else ""]
-        names += [CODEBOOK if any(group.length for group in workload.groups) else ""]
-        names += [OPTIONAL if workload.optional else ""]
-        by = listed(list(dict.fromkeys(name for name in names if name)))
-    return f"each user sends {option.sampled:,} of {counted(option.dims, 'value')} by {by}"
+    if plan.best.mechanism != PAIR or alone is None or alone.mse < 1.05 * plan.best.mse:
+        return ""
+    ratio = number(alone.mse / plan.best.mse)
+    return (
+        f"Asking numbers in pairs divides the mean squared error by {ratio}, compared with {alone.mechanism}."
+    )
 
 
 def _present(option: Option) -> str:
-    """How many users are assumed to have an optional value."""
+    """The share of users that is assumed to have an optional value."""
     groups = [group for group in option.workload.groups if group.optional]
     if not groups:
         return ""
     shares = [group.expected_present for group in groups]
     taken = " to ".join(dict.fromkeys((percent(min(shares)), percent(max(shares)))))
     given = [group.present is not None for group in groups]
-    how = "as given" if all(given) else "in part assumed" if any(given) else "assumed"
-    return f"{taken} of the users have an optional value ({how})"
+    if all(given):
+        return f"Uses the given share of people with an optional value, {taken}."
+    part = " (given for some dimensions)" if any(given) else ""
+    return f"Assumes that {taken} of people have a value{part}; pass --prior FILE to use your own share."
+
+
+def _assumption(plan: Plan) -> str:
+    """What the tolerances assume about the values, and the tolerances without that assumption."""
+    option, single = plan.best, plan.best.workload.n_coordinates == 1
+    if plan.setting.worst:
+        return "The tolerances hold for any values."
+    if plan.asked_own:
+        worst = _own(plan, {name: plan.own_units[name]["worst_all"] for name in plan.asked_own})
+    else:
+        ends = [option.worst_tolerance_each] + ([] if single else [option.worst_tolerance_joint])
+        useless = _USELESS if option.small_sample and option.workload.numeric else math.inf
+        words = [
+            f"{_plus_minus(x)}{of}"
+            for x, of in zip(ends, ("" if single else " each", " jointly"), strict=False)
+        ]
+        worst = " and ".join(words) if max(ends) <= useless else ""
+    without = (
+        f"the tolerances for any values are {worst}" if worst else f"{_TOO_FEW} for a bound on any values"
+    )
+    if plan.setting.prior_name == "given":
+        return f"The tolerances are for the given values; {without}."
+    how = (
+        "values are spread evenly over their ranges"
+        if option.workload.numeric
+        else "all answers are equally common"
+    )
+    return f"Assumes that {how}; pass --prior FILE to use your own values; {without}."
+
+
+def _largest(option: Option) -> str:
+    """The least accurate row, where rows differ."""
+    law = option.deviation()
+    if not law.rows or law.variances.max() <= 1.1 * law.variances.min():
+        return ""
+    row = max(law.rows, key=lambda row: float(law.variances[row.kind]))
+    return f"The least accurate row is the {row.label}."
 
 
 def not_reachable(nearest: Plan, tolerance: float, probability: float, reason: str) -> str:
-    """That nothing keeps the tolerance, and what comes nearest."""
+    """That no candidate keeps the tolerance, and the nearest tolerance that one does."""
     best = nearest.best
     reached = best.tolerance_joint if nearest.setting.jointly else best.tolerance_each
     return (
         f"not reachable: {reason} do not keep {best.workload.what} within ±{number(tolerance)} with "
-        f"{percent(probability)} probability; the nearest is ±{number(reached)} by {best.mechanism}, "
-        f"{best.sampled:,} of {counted(best.dims, 'value')} sent"
+        f"{percent(probability)} probability; the nearest tolerance is ±{number(reached)}, with {best.mechanism} and "
+        f"{best.sampled:,} of {counted(best.dims, 'question')} per person"
     )
 
 
 def _promise(option: Option) -> str:
     workload, single = option.workload, option.workload.n_coordinates == 1
-    worst = [option.worst_tolerance_each] + ([] if single else [option.worst_tolerance_joint])
     if not math.isfinite(option.tolerance_each) and workload.has_optional:
-        return f"nothing can be promised of {workload.what}: {_NO_MEAN}"
-    useless = (
-        _USELESS if option.small_sample and not all(group.size for group in workload.groups) else math.inf
-    )
+        return f"no accuracy can be promised for {workload.what}, because {_NO_MEAN}"
+    numeric = not all(group.size for group in workload.groups)
+    useless = _USELESS if option.small_sample and numeric else math.inf
     subject = "the estimate" if single else f"each of {workload.what}"
     p = percent(option.probability)
     each = f"{subject} will be within {_plus_minus(option.tolerance_each)} with {p} probability"
-    if not single and option.tolerance_joint > useless:
-        return f"{each}; for all of them at once nothing useful can be promised: too few answers"
-    joint = "" if single else f", and all of them at once within {_plus_minus(option.tolerance_joint)}"
-    if max(worst) > useless:
-        return f"{each}{joint} (nothing useful can be promised whatever the values are: too few answers)"
-    return f"{each}{joint} ({' and '.join(map(_plus_minus, worst))} whatever the values are)"
+    if not math.isfinite(option.tolerance_each):
+        return f"no bound holds for {subject}, because {_TOO_FEW}"
+    if single:
+        return each
+    if option.tolerance_joint > useless:
+        return f"{each}; no useful bound holds for all of them at once, because {_TOO_FEW}"
+    return f"{each}, and all of them at once within {_plus_minus(option.tolerance_joint)}"
 
 
 def _promise_own(plan: Plan) -> str:
-    """What is kept of the dimensions that were asked for by name; nothing is asked of the others."""
+    """The tolerances of the dimensions that were named; the others have none."""
     names, p = list(plan.asked_own), percent(plan.best.probability)
     if not math.isfinite(plan.best.tolerance_each) and plan.best.workload.has_optional:
-        return f"nothing can be promised of {', '.join(names[:3])}: {_NO_MEAN}"
-    each, together, worst = (
-        _own(plan, {name: plan.own_units[name][of] for name in names}) for of in ("each", "all", "worst_all")
+        return f"no accuracy can be promised for {', '.join(names[:3])}, because {_NO_MEAN}"
+    each, together = (
+        _own(plan, {name: plan.own_units[name][of] for name in names}) for of in ("each", "all")
     )
     several = len(names) > 1 or "coordinates of " in each
     joint = f" each; all of these at once: {together}" if several else ""
-    return f"{each} will be kept with {p} probability{joint} ({worst} whatever the values are)"
+    return f"{each} will be kept with {p} probability{joint}"
 
 
 def _plus_minus(x: float) -> str:
@@ -169,23 +236,25 @@ def _asked(plan: Plan) -> str:
         return ""
     own = _own(plan, plan.asked_in_units)
     scaled = f"±{number(plan.asked)}" + (f" of a range scaled to [−1, 1] ({own})" if own else "")
-    words = f"{own if plan.asked_own else scaled} is kept by each with {percent(option.probability_within)}"
-    if option.workload.n_coordinates > 1:
-        words += f" and by all at once with {percent(option.joint_probability_within)} probability"
-    return words
+    words = f"The tolerance {own if plan.asked_own else scaled} is kept"
+    each = percent(option.probability_within)
+    if option.workload.n_coordinates == 1:
+        return f"{words} with {each} probability."
+    joint = percent(option.joint_probability_within)
+    return f"{words} by each with {each} and by all at once with {joint} probability."
 
 
 def _units(plan: Plan) -> str:
-    """The first numbers of a schema in their own units."""
+    """The tolerances of the first numbers of a schema in their own units."""
     if plan.best.schema is None or not math.isfinite(plan.best.tolerance_each):
         return ""
     numbers = [d.name for d in plan.best.schema.dimensions if not d.categories and d.name in plan.own_units]
     kept = _own(plan, {name: plan.own_units[name]["each"] for name in numbers})
-    return f"in their own units, each: {kept}" if kept else ""
+    return f"In own units, each: {kept}." if kept else ""
 
 
 def _own(plan: Plan, tolerances: dict[str, float]) -> str:
-    """Tolerances of the first dimensions in their own units, the unit's name behind each."""
+    """Tolerances of the first dimensions in their own units, each followed by the name of the unit."""
     words = []
     for name, tolerance in list(tolerances.items())[:3]:
         of = "coordinates of " if getattr(plan.best.schema[name], "length", 0) else ""

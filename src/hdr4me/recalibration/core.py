@@ -1,4 +1,4 @@
-"""`recalibrate`: every method by name, on plain arrays; its result, and the sentence that describes it."""
+"""`recalibrate`: every method by name, on plain arrays; its result and the advice about it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.counted import counted
-from hdr4me.recalibration.auto import Analysis, Intervals, Measured, Reading, Rule, check_structure
+from hdr4me.recalibration.auto import Analysis, Evaluation, Intervals, Measured, Rule, check_structure
+from hdr4me.recalibration.hdr4me import OPTIONS as PAPER_OPTIONS
 from hdr4me.recalibration.hdr4me import Guarantee, guarantee, lambda_star, shrink, soft_threshold
 from hdr4me.recalibration.inputs import (
     Floats,
@@ -27,8 +28,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "bayes": ("order", "groups"),
     "james_stein": ("towards",),
     "sure": (),
-    "l1": ("z", "confidence", "simultaneous"),
-    "l2": ("z", "confidence", "simultaneous", "reference"),
+    **PAPER_OPTIONS,
     "zeros": (),
     "clip": (),
     "none": (),
@@ -46,16 +46,16 @@ _NAMES = {
     "bayes": "Hierarchical Bayes",
     "bayes_by_noise": "Hierarchical Bayes for each level of noise",
     "structure": "Declared structure averaged with hierarchical Bayes",
-    "none": "Nothing was changed",
+    "none": "The means are unchanged",
 }
 _MODELS = {
-    "null": "no dimension differs from zero by more than the noise explains",
-    "centered": "some means stand out from zero",
-    "free": "the means gather around a common value",
+    "null": "no mean differs significantly from zero",
+    "centered": "some means differ from zero",
+    "free": "the means are close to a common value",
     "smooth": "the means follow a smooth distribution",
-    "sharp": "the means gather in a few values",
+    "sharp": "the means take a small number of values",
 }
-# Expected errors are estimates; a smaller difference than this is not reported.
+# Expected errors are estimates; smaller relative differences are not reported.
 _TOLERANCE = 1.05
 
 
@@ -70,32 +70,32 @@ def recalibrate(
     steady_errors: ArrayLike | None = None,
     **options: Any,
 ) -> Recalibration:
-    """Enhance collected means, given their standard errors: section V of the paper, and safer rules.
+    """Re-calibrate collected means, given their standard errors: section V of the paper, and other shrinkage rules.
 
-    θ̂_j ~ N(slope_j·θ̄_j + bias_j, σ_j²). L1 and L2 work on θ̂ as it is and add |bias| to their weights, as the paper
-    does; every other method undoes bias and slope first. A dimension with standard error 0 is returned as it is,
-    calibrated, by every method.
+    The model is θ̂_j ~ N(slope_j·θ̄_j + bias_j, σ_j²). L1 and L2 use θ̂ without calibration and add |bias| to their
+    weights, as in the paper. Every other method calibrates first. A dimension with standard error 0 is only calibrated.
+
+    `enhance` computes the closed forms of L1 and L2 alone.
 
     Parameters
     ----------
     means, standard_errors
-        One number for each dimension; one standard error for all is allowed.
+        One number for each dimension. One standard error for all dimensions is allowed.
     method
-        One of `METHODS`. `auto` measures the error of several rules on these data and returns the clipped means where
-        none is significantly better.
+        One of `METHODS`. `auto` measures the error of several rules on these data. It returns the means clipped to the
+        domain if no rule is significantly better.
     bias, slope
-        Those of the mechanism; 0 and 1 for an unbiased one.
+        Bias and slope of the mechanism; 0 and 1 for an unbiased mechanism.
     domain
-        Where the true means lie.
+        The interval that contains the true means.
     steady_errors
-        Give these if `standard_errors` were estimated from the same answers as the means: standard errors that are not
-        correlated with the means, such as pooled ones. Rules and `average` intervals use them; the error after is
-        measured with `standard_errors`. An `Estimate` provides them.
+        Standard errors that are not correlated with the means, such as pooled ones. They are needed if
+        `standard_errors` were estimated from the same answers as the means. Rules and `average` intervals use them;
+        the error after re-calibration is measured with `standard_errors`. An `Estimate` provides them.
     **options
-        `order` and `groups` (auto, bayes): for each dimension its position on a curve, or the label of its group;
-        both together give each group a curve of its own; None where a dimension has neither. `z`, or `confidence`
-        (0.95) with `simultaneous` (l1, l2); `reference` = "domain", "bias", "plug-in" or an array (l2); `towards` =
-        "zero" or "mean" (james_stein).
+        `order` and `groups` (auto, bayes): the position of each dimension on a curve, and the label of its group, or
+        None. With both, each group has its own curve. `z`, or `confidence` (0.95) with `simultaneous` (l1, l2).
+        `reference`: "domain", "bias", "plug-in" or an array (l2). `towards`: "zero" or "mean" (james_stein).
 
     Examples
     --------
@@ -110,7 +110,7 @@ def recalibrate(
     n, enhanced = given.means.size, given.calibrated
     structure = check_structure(options.get("order"), options.get("groups"), n)
     noisy = np.flatnonzero(given.noisy)
-    # Sorted, so that the order in which dimensions are given changes no bit.
+    # Sorted, so that the result does not depend on the order of the dimensions.
     keys = (given.calibrated_errors[noisy], given.calibrated[noisy])
     ties = () if structure is None else (structure.group[noisy], structure.position[noisy])
     noisy = noisy[np.lexsort((*ties, *keys))]
@@ -122,20 +122,20 @@ def recalibrate(
     found = None
     if noisy.size:
         chosen = None if structure is None else structure.only(noisy)
-        # SURE's threshold moves with all dimensions at once, like a curve.
+        # The threshold of SURE depends on all dimensions, as a curve does.
         found = Analysis(part, chosen, dependent=method == "sure")
         before = _error_before(part)
         if method == "none":
-            reading, after = Reading(part.means, part.calibrated_errors**2), Measured(before, 0.0)
+            evaluation, after = Evaluation(part.means, part.calibrated_errors**2), Measured(before, 0.0)
         elif method == "auto":
-            used, share, reading, optimism = found.choice
-            after = found.error(used, reading, optimism, safe=True)
+            used, share, evaluation, optimism = found.choice
+            after = found.error(used, evaluation, optimism, safe=True)
         else:
-            reading = found.measure(found.bayes if method == "bayes" else rule(method, part, options))
-            after = found.error(method, reading, safe=method == "clip")
+            evaluation = found.measure(found.bayes if method == "bayes" else rule(method, part, options))
+            after = found.error(method, evaluation, safe=method == "clip")
             other = found.choice
-            best = found.error(other.used, other.reading, other.optimism, safe=True).value / n
-        enhanced[noisy], signal[noisy] = reading.value, found.signal
+            best = found.error(other.used, other.evaluation, other.optimism, safe=True).value / n
+        enhanced[noisy], signal[noisy] = evaluation.value, found.signal
         if method in ("l1", "l2"):
             λ[noisy] = lambda_star(method, part, options)
         elif method == "sure":
@@ -164,7 +164,7 @@ def recalibrate(
 
 
 def rule(method: str, part: Inputs, options: dict[str, Any]) -> Rule:
-    """A method other than `auto` and `bayes` as a function of the calibrated means; L1 and L2 work on θ̂ itself."""
+    """A method other than `auto` and `bayes` as a function of the calibrated means; L1 and L2 use θ̂ itself."""
     s, low, high = part.calibrated_steady, part.low, part.high
 
     def paper(x: Floats) -> Floats:
@@ -185,28 +185,28 @@ def rule(method: str, part: Inputs, options: dict[str, Any]) -> Rule:
 
 
 def _error_before(part: Inputs) -> float:
-    """Σ E(θ̂_j − θ̄_j)² of the means as they were given: σ² + bias², and with a slope an unbiased estimate."""
+    """Σ E(θ̂_j − θ̄_j)² of the given means: σ² + bias²; with a slope, an unbiased estimate."""
     off = (part.slope - 1) * part.calibrated + part.bias
     shift = off**2 - ((part.slope - 1) * part.calibrated_errors) ** 2
     return float(np.sum(part.standard_errors**2) + max(float(shift.sum()), 0.0))
 
 
 def check_kind(kind: str) -> str:
-    """A known kind of interval."""
+    """`kind`, if it is one of `KINDS`."""
     if kind not in KINDS:
         raise InvalidInput.of("kind", kind, f"use one of {', '.join(KINDS)}")
     return kind
 
 
 def harms(before: float, after: float) -> str | None:
-    """How much larger the error is after, in words; None if it is not."""
+    """By how much the error is larger after, in words; None if it is not larger."""
     if after <= _TOLERANCE * before:
         return None
-    return f"{after / before:.1f} times worse" if before > 0 else "worse"
+    return f"{after / before:.1f} times as large" if before > 0 else "larger"
 
 
 def _advise(found: Recalibration, best: float | None, probabilities: dict[str, float]) -> str:
-    """The advice; `best` is the error of `auto` (None: this is `auto`, or needs none)."""
+    """The advice; `best` is the error of `auto`, or None if `auto` itself was used."""
     line, before, after = _NAMES[found.used], found.expected_error_before, found.expected_error_after
     if found.used == "bayes" and probabilities:
         model = max(probabilities, key=lambda name: probabilities[name])
@@ -216,39 +216,43 @@ def _advise(found: Recalibration, best: float | None, probabilities: dict[str, f
     uncertainty = 0.0 if found.used == "clip" else found.expected_error_uncertainty
     errors = f"{before:.3g} before, {after:.3g}{f' ± {uncertainty:.1g}' if uncertainty else ''} after"
     worse = harms(before, after)
-    if found.expected_error_is_bound:  # a bound above the error before is no measured harm
+    if found.expected_error_is_bound:  # An upper bound above the error before is no measured increase.
         line += f": expected error {before:.3g} before, at most {after:.3g} after"
     else:
-        line += f" HARMS here: expected error {errors} ({worse})" if worse else f": expected error {errors}"
+        line += (
+            f" increases the error: expected error {errors} ({worse})"
+            if worse
+            else f": expected error {errors}"
+        )
     if best is not None and after > _TOLERANCE * best:
-        line += f"; auto would give {'at most ' if found.expected_error_is_bound else ''}{best:.3g}"
-    return f"{line}. The signal exceeds the noise in {100 * found.signal_share:.0f} % of the dimensions."
+        line += f"; auto has {'at most ' if found.expected_error_is_bound else ''}{best:.3g}"
+    return f"{line}."
 
 
 @dataclass(frozen=True, repr=False)
 class Recalibration:
-    """Enhanced means, and what is known about them. Arrays have one element per dimension, on the domain.
+    """Enhanced means and their errors. Arrays have one element for each dimension, in the units of the domain.
 
     Parameters
     ----------
     method, used, share
-        The method that was requested, the one that was applied, and its share in the answer. `auto` names its choice,
-        and the rest is clipping; the share is 1 for every other method.
+        The requested method, the applied method, and its share in the result. For `auto` the applied method is its
+        choice, and the rest of the result is clipping. The share is 1 for every other method.
     estimated_mean, estimated_error
-        Means and standard errors as they were given.
+        The given means and standard errors.
     enhanced_mean, weights
-        The means after re-calibration, and λ* of the methods that have one.
+        The means after re-calibration, and λ* of the methods that have λ*.
     guarantee
-        The two probabilities of Theorem 3 or 4, for L1 and L2.
+        The probabilities of Theorem 3 or 4, for L1 and L2.
     expected_error_before, expected_error_after, expected_error_uncertainty
-        Mean over dimensions of the squared error: before from the standard errors, after measured on these data, and
-        the standard error of this measurement.
+        The expected squared error, averaged over dimensions: before re-calibration, from the standard errors; after,
+        measured on these data; and the standard error of this measurement.
     expected_error_is_bound
-        Whether the error after is an upper bound, because the noise far exceeds the domain.
+        Whether the error after is an upper bound. This is the case where the noise far exceeds the domain.
     signal_share
-        Expected share of the dimensions with |θ̄_j| > σ_j.
+        The expected share of dimensions with |θ̄_j| > σ_j.
     advice
-        The same in a sentence.
+        A summary in one sentence.
 
     Examples
     --------
@@ -292,16 +296,16 @@ class Recalibration:
 
     @property
     def error_ratio(self) -> float:
-        """Error after over before; above 1 the re-calibration harms."""
+        """The expected error after re-calibration over the error before; above 1 it increases the error."""
         if self.expected_error_before == 0:
             return 1.0 if self.expected_error_after == 0 else float("inf")
         return self.expected_error_after / self.expected_error_before
 
     @property
     def standard_error(self) -> Floats | None:
-        """Standard errors of `enhanced_mean` where it is the calibrated mean itself; None if it is nowhere.
+        """The standard errors of the unchanged means, NaN for changed means; None if every mean is changed.
 
-        A mean that was moved has an unknown bias: it has an interval and no standard error (NaN).
+        A changed mean has an unknown bias and therefore an interval but no standard error.
         """
         x, s = self._calibrated
         if self.used == "none":
@@ -310,12 +314,12 @@ class Recalibration:
         return None if np.isnan(own).all() or self.used != "clip" else own
 
     def interval(self, level: float = 0.95, kind: str = "conservative") -> tuple[Floats, Floats]:
-        """Lower and upper ends of intervals for the true means; the estimate always lies inside.
+        """Lower and upper ends of intervals for the true means; each interval contains the estimate.
 
-        `honest` covers in each dimension, for any truth: the interval before re-calibration, cut to the domain. This is
-        the one to print. `average` covers on average over the dimensions, for any truths, and is shorter (robust
-        empirical Bayes). `credible` is the posterior's, a declared structure included, and valid only if the fitted
-        prior is.
+        `conservative` intervals cover with probability `level` in each dimension, for any true means: they are the
+        intervals before re-calibration, cut to the domain. `average` intervals cover on average over the dimensions,
+        for any true means, and are shorter (robust empirical Bayes). `credible` intervals are those of the posterior
+        distribution, including a declared structure, and are valid only if the fitted prior is.
 
         >>> low, high = recalibrate([0.95, -0.2], 0.05).interval(0.95)
         >>> low.round(3), high.round(3)

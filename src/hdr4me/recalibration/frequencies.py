@@ -1,4 +1,4 @@
-"""Frequencies of one categorical dimension: non-negative, with sum one, and nearer the truth."""
+"""Frequencies of one categorical dimension: non-negative, with sum one, and with a smaller error."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hdr4me.recalibration.auto import (
+    Evaluation,
     Measured,
     Probes,
-    Reading,
     Rule,
     choose,
+    evaluate,
     fit_posterior,
     probes,
-    read,
     stein_risk,
 )
 from hdr4me.recalibration.core import OPTIONS, harms, rule
@@ -24,17 +24,19 @@ from hdr4me.recalibration.shrinkage import base_cut, norm_sub
 
 _OWN = {"auto": (), "norm_sub": (), "base_cut": ("confidence",)}
 FREQUENCY_OPTIONS: dict[str, tuple[str, ...]] = (
-    _OWN | {name: taken for name, taken in OPTIONS.items() if name not in ("auto", "none")} | {"bayes": ()}
+    _OWN
+    | {name: options for name, options in OPTIONS.items() if name not in ("auto", "none")}
+    | {"bayes": ()}
 )
 FREQUENCY_METHODS = tuple(FREQUENCY_OPTIONS)
 _BAYES_FROM = 8
-# Frequencies sum to one, so "all are zero" is never true, and a common offset cannot lead astray.
+# Frequencies sum to one, so "all are zero" is never true, and there is no common offset.
 _ODDS = {"null": 0.0, "centered": 0.5, "free": 0.2, "smooth": 0.15, "sharp": 0.15}
 _SEED, _EACH, _PAIRS = 20221, 12, 20
 
 
 class Distribution(NamedTuple):
-    """Enhanced frequencies and what was done; the rule `used` has this `share` in the answer, the rest is norm-sub."""
+    """Enhanced frequencies; the rule `used` has this `share` in the result, and the rest is norm-sub."""
 
     frequencies: Floats
     used: str
@@ -67,19 +69,19 @@ def recalibrate_frequencies(
         directions = _directions(f, s)
         step = _one_report(f, s)
 
-        def measure(rule_: Rule) -> Reading:
-            return read(rule_, f, directions) if step is None else _read_by_reports(rule_, f, s, step)
+        def measure(rule_: Rule) -> Evaluation:
+            return evaluate(rule_, f, directions) if step is None else _evaluate_by_reports(rule_, f, s, step)
 
         base = measure(norm_sub)
         if method == "auto":
             names = ("bayes", "sure") if f.size >= _BAYES_FROM else ()
             rules = {name: _rule(name, part, {}) for name in names}
-            used, share, reading, optimism = choose(rules, base, f, s, measure)
+            used, share, evaluation, optimism = choose(rules, base, f, s, measure)
             used, share = ("norm_sub", 1.0) if used == "base" else (used, share)
         else:
-            reading = measure(_rule(method, part, options))
-        after = _after(reading, f, s, optimism, safe=method in ("auto", "norm_sub"))
-        answer = reading.value
+            evaluation = measure(_rule(method, part, options))
+        after = _after(evaluation, f, s, optimism, safe=method in ("auto", "norm_sub"))
+        answer = evaluation.value
     else:
         used = "norm_sub" if method == "auto" else method
         answer = _rule(used, part, options)(f)
@@ -89,24 +91,24 @@ def recalibrate_frequencies(
     worse = harms(before, after.value)
     part_of = f", {100 * share:.0f} % of it" if share < 1 else ""
     line = (
-        f"{used}{part_of}{' HARMS here' if worse else ''}: {int((f < 0).sum())} of {f.size} frequencies were negative "
-        f"and their sum was {f.sum():.4g}; expected error {before:.3g} before, {after.value:.3g} ± "
+        f"{used}{part_of}{' increases the error' if worse else ''}: {int((f < 0).sum())} of {f.size} frequencies were "
+        f"negative and their sum was {f.sum():.4g}; expected error {before:.3g} before, {after.value:.3g} ± "
         f"{after.standard_error:.1g} after{f' ({worse})' if worse else ''}."
     )
     return Distribution(out, used, line, share, before, after.value, after.standard_error)
 
 
-def _after(reading: Reading, f: Floats, s: Floats, optimism: float, *, safe: bool) -> Measured:
-    """The measured error: for a safe rule at most the noise's, and never below the variance of the answer."""
-    found = stein_risk(reading, f, s)
-    least = float(np.mean(np.where(s > 0, reading.response / np.where(s > 0, s, 1.0), 0.0) ** 2))
+def _after(evaluation: Evaluation, f: Floats, s: Floats, optimism: float, *, safe: bool) -> Measured:
+    """The measured error: for a safe rule at most that of the noise, and at least the variance of the result."""
+    found = stein_risk(evaluation, f, s)
+    least = float(np.mean(np.where(s > 0, evaluation.response / np.where(s > 0, s, 1.0), 0.0) ** 2))
     most = float(np.mean(s**2)) if safe else 2.0 / f.size
     value = float(np.clip(found.value + optimism, min(least, most), most))
     return Measured(value, found.standard_error)
 
 
 def _one_report(f: Floats, s: Floats) -> float | None:
-    """What one more report adds to a frequency, where that exceeds half of the standard error; otherwise None."""
+    """The contribution of one report to a frequency, if it exceeds half of the standard error; otherwise None."""
     distinct = np.unique(f)
     gaps = np.diff(distinct[np.concatenate([[True], np.diff(distinct) > 1e-9 * np.ptp(f)])])
     if gaps.size == 0:
@@ -116,11 +118,11 @@ def _one_report(f: Floats, s: Floats) -> float | None:
     return step if whole and step > 0.5 * float(np.median(s)) else None
 
 
-def _read_by_reports(rule: Rule, f: Floats, s: Floats, step: float) -> Reading:
-    """Apply a rule and measure its response by one report more in each category.
+def _evaluate_by_reports(rule: Rule, f: Floats, s: Floats, step: float) -> Evaluation:
+    """Apply a rule and measure its response to one additional report in each category.
 
     For Poisson counts E[(X − λ)·g(X)] = λ·E[g(X + 1) − g(X)] replaces Stein's identity (Hudson 1978). A few categories
-    at a time get a report that as many others lose, so that the sum stays as it is.
+    at a time gain a report, and as many others lose one, so that the sum does not change.
     """
     value = rule(f)
     after = value.copy()
@@ -130,14 +132,14 @@ def _read_by_reports(rule: Rule, f: Floats, s: Floats, step: float) -> Reading:
         moved[more] += step
         moved[less] -= step
         after[more] = rule(moved)[more]
-    return Reading(value, s**2 * (after - value) / step)
+    return Evaluation(value, s**2 * (after - value) / step)
 
 
 def _own_errors(f: Floats, s: Floats) -> Floats:
-    """Standard errors freed of the noise that they share with the frequencies.
+    """Standard errors without the noise that they share with the frequencies.
 
-    A frequency's variance is a quadratic polynomial, taken at the estimate. It is found again and taken at a steadier
-    estimate (base-cut).
+    The variance is a quadratic polynomial of the frequency, evaluated at the estimate. The polynomial is fitted and
+    evaluated at an estimate with less noise (base-cut).
     """
     inside = np.clip(f, 0.0, 1.0)
     if f.size < 4 or np.ptp(s) <= 1e-9 * s.max():
@@ -152,7 +154,7 @@ def _own_errors(f: Floats, s: Floats) -> Floats:
 
 
 def _directions(f: Floats, s: Floats) -> Probes:
-    """Probes with the noise's covariance; where frequencies sum to one by construction, so does their noise to zero.
+    """Probes with the covariance of the noise; if frequencies sum to one by construction, their noise sums to zero.
 
     Then the covariance is that of shares of one sample, diag(w) − wwᵀ/Σw, with diagonal s².
     """
@@ -163,7 +165,7 @@ def _directions(f: Floats, s: Floats) -> Probes:
         w = s**2 / (1 - np.minimum(w / w.sum(), 0.9))
     if f.size <= _EACH:
         return Probes(np.diag(np.sqrt(w)) - np.sqrt(w)[:, None] * w / w.sum(), float(f.size))
-    # Half of all noise may be that of one large category: its direction has both signs for every row of the others.
+    # One large category may have half of the noise: its direction has both signs for every row of the others.
     large = int(np.argmax(w))
     rest = np.delete(np.arange(f.size), large)
     number = 2 if f.size <= 300 else 1
@@ -180,7 +182,7 @@ def _directions(f: Floats, s: Floats) -> Probes:
 
 
 def _rule(method: str, part: Inputs, options: dict[str, Any]) -> Rule:
-    """A method as a function of the frequencies; those of `recalibrate` are projected on the simplex."""
+    """A method as a function of the frequencies; methods of `recalibrate` are projected on the simplex."""
     s, noisy = part.standard_errors, part.noisy
     if method == "base_cut":
         return lambda f: base_cut(f, s, **options)
@@ -194,7 +196,7 @@ def _rule(method: str, part: Inputs, options: dict[str, Any]) -> Rule:
         return norm_sub(out)
 
     def bayes(f: Floats) -> Floats:
-        """Posterior means; the spike is at the value that SURE's soft threshold gives to rare categories."""
+        """Posterior means; the atom is at the value that the soft threshold of SURE gives to rare categories."""
         null, out = float(np.clip(np.min(projected(f)), 0.0, 1.0)), f.copy()
         out[noisy] = fit_posterior(f[noisy], s[noisy], 0.0, 1.0, null, odds=_ODDS).mean
         return norm_sub(out)

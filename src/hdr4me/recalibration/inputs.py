@@ -23,15 +23,15 @@ class Inputs(NamedTuple):
     low: float
     high: float
     steady: Floats
-    """Standard errors of `means` that rules may use: see `check_inputs`."""
+    """Standard errors that are not correlated with the means."""
 
     @property
     def noisy(self) -> NDArray[np.bool_]:
-        """Dimensions that are not known exactly, to a billionth of the domain."""
+        """Dimensions with noise: a standard error above a billionth of the domain."""
         return self.calibrated_errors > 1e-9 * (self.high - self.low)
 
     def only(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Inputs:
-        """The same for some of the dimensions."""
+        """The inputs of some dimensions."""
         return Inputs._make(a[which] if isinstance(a, np.ndarray) else a for a in self)
 
     @property
@@ -56,20 +56,20 @@ def _vector(name: str, value: ArrayLike) -> Floats:
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"{name} is not an array of numbers") from error
     if array.ndim != 1 or array.size == 0:
-        raise InvalidInput(f"{name} has shape {array.shape}: a non-empty list of numbers is needed")
+        raise InvalidInput(f"{name} has shape {array.shape}: it must be a non-empty list of numbers")
     check_elements(~np.isfinite(array), name, array, "every element must be a finite number")
     return array
 
 
 def alongside(name: str, value: ArrayLike, n: int) -> Floats:
-    """A vector of n finite numbers; one number stands for n equal ones."""
+    """A vector of n finite numbers; a single number is repeated n times."""
     checked = _vector(name, np.full(n, float(value)) if np.ndim(value) == 0 else value)  # type: ignore[arg-type]
     check_length(name, checked.size, n)
     return checked
 
 
 def check_length(name: str, found: int, n: int) -> None:
-    """Refuse an argument that does not have one element for each mean."""
+    """Raise an error if an argument does not have one element for each mean."""
     if found != n:
         raise InvalidInput(f"{name} has {found} elements but means has {n}: they must match")
 
@@ -82,7 +82,7 @@ def check_inputs(
     domain: tuple[float, float],
     steady_errors: ArrayLike | None = None,
 ) -> Inputs:
-    """Arrays of one length, finite; standard errors ≥ 0; slopes other than 0; a domain with low < high.
+    """Finite arrays of one length, non-negative standard errors, nonzero slopes, and a domain with low < high.
 
     A standard error that was estimated from the same answers as its mean is correlated with it; a steady one is not.
     """
@@ -91,13 +91,13 @@ def check_inputs(
     check_elements(s < 0, "standard_errors", s, "it must be ≥ 0")
     δ = np.zeros(x.size) if bias is None else alongside("bias", bias, x.size)
     a = alongside("slope", slope, x.size)
-    check_elements(a == 0, "slope", a, "reports would be independent of the mean")
+    check_elements(a == 0, "slope", a, "it must not be 0, or reports do not depend on the mean")
     try:
         low, high = (float(end) for end in domain)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"domain = {domain!r} is not allowed: give (low, high)") from error
+        raise InvalidInput(f"domain = {domain!r} is not allowed: it must be (low, high)") from error
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise InvalidInput(f"domain = {domain!r} is not allowed: low < high, both finite, is needed")
+        raise InvalidInput(f"domain = {domain!r} is not allowed: low < high is needed, both finite")
     steady = s if steady_errors is None else alongside("steady_errors", steady_errors, x.size)
     check_elements(
         (steady <= 0) & (s > 0), "steady_errors", steady, "it must be > 0 where the standard error is"
@@ -106,21 +106,21 @@ def check_inputs(
 
 
 def check_elements(wrong: NDArray[np.bool_], name: str, values: Floats, rule: str) -> None:
-    """Refuse an argument with a wrong element, and name the first one."""
+    """Raise an error that names the first invalid element of an argument."""
     if np.any(wrong):
         j = int(np.flatnonzero(wrong)[0])
         raise InvalidInput.of(f"{name}[{j}]", float(values[j]), rule)
 
 
 def check_method(method: str, options: Mapping[str, Any], known: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse an unknown method, and options that the method does not accept."""
+    """Raise an error for an unknown method, or an option that the method does not accept."""
     if method not in known:
         raise InvalidInput.of("method", method, f"use one of {', '.join(known)}")
     for name in options:
         if name not in known[method]:
             allowed = ", ".join(known[method]) or "none"
             raise InvalidInput(
-                f"option {name!r} is not allowed for method {method!r}, which takes: {allowed}"
+                f"option {name!r} is not allowed for method {method!r}, which accepts: {allowed}"
             )
 
 

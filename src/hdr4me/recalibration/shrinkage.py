@@ -1,4 +1,4 @@
-"""Shrinkage rules beside the paper's: James–Stein, SURE's threshold, projections on the simplex."""
+"""Shrinkage rules that are not in the paper: James–Stein, the SURE threshold, projections on the simplex."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def james_stein(x: Floats, s: Floats, *, towards_mean: bool) -> Floats:
 
     K = Σ s_k²a_k − 2·max s_k²a_k (3 with c estimated); with constant a and c = 0 the total error is at most Σs_k²
     (Berger 1976; Tan 2015). Here a_j = s_j²/(A + s_j²) with Efron and Morris's prior variance A, the solution of
-    Σ_j (x_j − c)²/(A + s_j²) = d − 2 (d − 3). The largest s_j²a_j are reduced where a few noisy dimensions would leave
-    K ≤ 0. Equal s give the textbook rule. Below three (four) dimensions nothing is changed.
+    Σ_j (x_j − c)²/(A + s_j²) = d − 2 (d − 3). The largest s_j²a_j are reduced where a few noisy dimensions make K ≤ 0.
+    Equal s give the textbook rule. Below three (four) dimensions the means are unchanged.
     """
     lost = 3 if towards_mean else 2
     if x.size <= lost:
@@ -48,7 +48,7 @@ def _prior_variance(x: Floats, s: Floats, freedom: int, towards_mean: bool) -> t
 
 
 def _direction(v: Floats, A: float, lost: int) -> Floats:
-    """a_j = v_j/(A + v_j) with v_j·a_j cut where that makes K²/Σa²(A + v), the expected gain, the largest."""
+    """a_j = v_j/(A + v_j), with v_j·a_j capped so that the expected gain K²/Σa²(A + v) is largest."""
     a = v / (A + v)
     b = np.sort(v * a)[::-1]
     if b[0] <= b[-1] * (1 + 1e-9):
@@ -69,7 +69,7 @@ def _direction(v: Floats, A: float, lost: int) -> Floats:
 def sure_threshold(x: Floats, s: Floats) -> float:
     """The τ in [0, √(2 log d)] with the least SURE(τ) = Σ s_j²[1 − 2·1(|z_j| ≤ τ) + min(z_j², τ²)], z = x/s.
 
-    The threshold of dimension j is τ·s_j. Between two neighboring |z_j| SURE only grows, so 0 and the |z_j| suffice.
+    The threshold of dimension j is τ·s_j. Between neighboring |z_j| SURE increases, so 0 and the |z_j| suffice.
     """
     z = np.abs(x / s)
     order = np.lexsort((s, z))
@@ -95,7 +95,7 @@ def norm_sub(frequencies: Floats) -> Floats:
 
 
 def base_cut(frequencies: Floats, standard_errors: Floats, confidence: float = 0.95) -> Floats:
-    """Cut frequencies that noise alone could have produced; these categories share equally what the others leave.
+    """Set frequencies that are not significant to equal shares of the mass that the other categories leave.
 
     The cut is at z·σ_k with a one-sided z, simultaneous over the categories. Kept frequencies that sum to more than one
     are projected on the simplex.

@@ -1,4 +1,4 @@
-"""Statistics: questions put to the counts of a tally, and their answers with error bars."""
+"""Statistics: estimates from the counts of a tally, with confidence intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer: what a statistic found, with its error bars; one type before and after re-calibration."""
+"""Answers: estimates with confidence intervals, before and after re-calibration."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.intervals import (
-    EXACT,
-    FEW_NOTE,
     NORMAL,
+    SMALL_SAMPLE,
+    SMALL_SAMPLE_NOTE,
     Floats,
     Intervals,
     Rows,
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 Row = dict[str, Any]
-# A dimension with more than SHOWN categories shows those that are significantly the largest, and at most so many; a
-# vector with more than _COORDINATES coordinates shows the first SHOWN of them.
+# Of a dimension with more than SHOWN categories the significantly largest ones are shown, at most SHOWN; of a vector
+# with more than _COORDINATES coordinates the first SHOWN.
 SHOWN, _COORDINATES = 20, 40
-OK, ONE, NONE, NOT_SIGNIFICANT = "ok", "one report", "no reports", "too few have a value"
+OK, ONE, NONE, NOT_SIGNIFICANT = "ok", "one report", "no reports", "not significant: more reports are needed"
 _IN_UNITS = ("mean", "mean_by", "quantile", "sd")
 _BY_ROW = (
     "statistics", "dimensions", "categories", "notes",
@@ -43,33 +43,34 @@ _BY_ROW = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """One row for each thing that was asked: a mean, a share, the frequency of one category, …
+    """Estimates with confidence intervals, one row each: a mean, a share, the frequency of one category, …
 
-    Nothing is clipped: a frequency may be negative and frequencies need not sum to 1, until `recalibrate` is asked for.
-    A row that nobody answered has NaN as its value, and one that a single user answered has NaN as its standard error;
-    `status` names them and `table()` leaves them empty.
+    Nothing is clipped: a frequency may be negative, and frequencies need not sum to 1, until `recalibrate` is called.
+    A row without reports has NaN as its value, and a row with a single report has NaN as its standard error. `status`
+    names these rows, and `table()` leaves their numbers empty.
 
     Parameters
     ----------
     survey, n_reports
-        What was asked, and how many reports were counted.
+        The survey, and the number of reports that were counted.
     statistics, dimensions, categories
-        What each row is: the statistic's name, the dimension's, and the category's (None for a number).
+        For each row the name of the statistic, of the dimension and of the category (None for a number).
     value, standard_error, n_answers
-        In the dimension's own units, and the number of reports that each row comes from. After re-calibration the
-        standard error is the method's own, or NaN.
+        The first two in units of the dimension; then the number of reports behind each row. After re-calibration
+        the standard error is that of the method, or NaN.
     scaled_value, scaled_error
         The same on [−1, 1] for numbers, and as they are for shares.
-    unsure
-        Rows of which too few users have a value.
+    not_significant
+        Rows that have no significant result, such as the mean of an optional number whose share is not significantly
+        above 0.
     method, advice, recalibration
-        "raw", or the method of re-calibration; its advice; and what was done to the means.
+        "raw", or the method of re-calibration; its advice; and the re-calibration of the means.
     intervals
-        Where intervals come from, if not from the standard error.
+        A function that computes intervals, if they do not come from the standard error.
     notes
-        Remarks on each row; empty for most.
-    few
-        The small-sample laws of rows that may have too few answers for the normal law; see `laws`.
+        A remark on each row; empty for most rows.
+    small_sample
+        The small-sample laws of rows whose sample may be too small for the normal law; see `laws`.
 
     Examples
     --------
@@ -131,7 +132,7 @@ class Answer:
         return self._taken([i for i, own in enumerate(self.dimensions) if own == name])
 
     def of(self, statistic: str) -> Answer:
-        """The rows of one statistic, such as "mean" or "frequency"; none if it was not asked."""
+        """The rows of one statistic, such as "mean" or "frequency"; empty if the answer has none."""
         return self._taken([i for i, own in enumerate(self.statistics) if own == statistic])
 
     @property
@@ -144,19 +145,19 @@ class Answer:
         return self.of("frequency")._of_dimension(name, "a categorical dimension")
 
     def top(self, most: int = 20, level: float = 0.95) -> Answer:
-        """The categories of one dimension that are significantly larger than the others, the largest first.
+        """The categories of one dimension that are significantly larger than all others, the largest first.
 
-        They are the largest number, up to `most`, of categories whose intervals, which hold for all at once, lie above
-        those of all others: with probability `level` these are the largest categories. There may be none.
+        The intervals of these categories lie above those of all others, with simultaneous coverage `level`. The result
+        is the largest such set with at most `most` categories; it may be empty.
         """
         if type(most) is not int or most < 1:
             raise InvalidInput.of("most", most, "a positive integer")
         if len(set(zip(self.dimensions, self.statistics, strict=True))) != 1:
             raise InvalidInput(
-                "top() is of one statistic of one dimension: take answer.frequencies(name) first"
+                "top() needs the rows of one statistic of one dimension: call answer.frequencies(name).top()"
             )
-        order, sure = significantly_largest(self.value, *joint_interval(self, level))
-        return self._taken(order[: max(sure[sure <= most].tolist(), default=0)])
+        order, sizes = significantly_largest(self.value, *joint_interval(self, level))
+        return self._taken(order[: max(sizes[sizes <= most].tolist(), default=0)])
 
     def _taken(self, rows: Sequence[int] | NDArray[np.int64]) -> Answer:
         """Some of the rows."""
@@ -176,7 +177,7 @@ class Answer:
 
     @property
     def status(self) -> tuple[str, ...]:
-        """For each row: ok, one report, no reports, or too few have a value."""
+        """For each row "ok", "one report", "no reports", or "not significant: more reports are needed"."""
         pairs = zip(self.n_answers.tolist(), self.not_significant.tolist(), strict=True)
         return tuple(
             NONE if not n else ONE if n < 2 else NOT_SIGNIFICANT if not_significant else OK
@@ -185,7 +186,7 @@ class Answer:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """What each row is measured in, where the schema says so; empty for shares and frequencies."""
+        """The unit of each row, if the schema declares it; empty for shares and frequencies."""
         known = {d.name: getattr(d, "unit", None) or "" for d in self.survey.schema.dimensions}
         squared = {name: f"{unit}²" if unit else "" for name, unit in known.items()}
         return tuple(
@@ -201,24 +202,26 @@ class Answer:
         Parameters
         ----------
         level
-            The probability that the truth lies inside.
+            The coverage: the probability that the interval contains the truth.
         simultaneous
-            Whether that probability is of all rows of this answer at once.
+            Whether the intervals of all rows contain the truth together with this probability.
         kind
-            Of distributions, quantiles and variances: "conservative" (the default) or "approximate".
-            After re-calibration: "conservative" (the default), "average" or "credible".
+            For distributions, quantiles and variances "conservative" (the default) or "approximate".
+            After re-calibration "conservative" (the default), "average" or "credible".
         """
         if self.intervals is not None:
             if simultaneous and self.method != "raw":
-                raise InvalidInput("simultaneous intervals are those of the answer before re-calibration")
+                raise InvalidInput(
+                    "simultaneous intervals are not available after re-calibration: use the answer before it"
+                )
             joint = 1.0 - (1.0 - level) / max(len(self), 1) if simultaneous else level  # Bonferroni
             return self.intervals(joint, kind or "conservative")
         if kind not in (None, "raw"):
-            raise InvalidInput.of("kind", kind, "None, for this answer is not re-calibrated")
+            raise InvalidInput.of("kind", kind, "None: this answer is not re-calibrated")
         n_joint = self._n_joint(simultaneous)
         reach = quantile(level, self.n_answers, n_joint) * self.standard_error
         low, high = self.value - reach, self.value + reach
-        rows = self._few_rows(level, simultaneous)
+        rows = self._small_sample_rows(level, simultaneous)
         if self.small_sample is not None and rows.size:
             ends = self.small_sample.ends(1.0 - (1.0 - level) / n_joint, rows)  # Bonferroni
             low[rows] = np.minimum(ends[0], self.value[rows])
@@ -226,31 +229,32 @@ class Answer:
         return low, high
 
     def laws(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[str, ...]:
-        """Which law each row's interval comes from.
+        """The law behind each row's interval.
 
-        "normal" is the standard error times a quantile of Student's t. "few answers" is used where that would not hold:
-        exact tails, or tails bounded for any values. "own" are intervals of the statistic's, or re-calibration's, own.
+        "normal" is the standard error times a quantile of Student's t. "small sample" is an exact or a conservative
+        law, used where the normal law does not hold. "own" is an interval that the statistic or the re-calibration
+        computes itself.
         """
         if self.intervals is not None:
             return ("own",) * len(self)
-        small_sample = set(self._few_rows(level, simultaneous).tolist())
-        return tuple(EXACT if i in small_sample else NORMAL for i in range(len(self)))
+        small_sample = set(self._small_sample_rows(level, simultaneous).tolist())
+        return tuple(SMALL_SAMPLE if i in small_sample else NORMAL for i in range(len(self)))
 
-    def _few_rows(self, level: float, simultaneous: bool) -> NDArray[np.int64]:
-        """The rows whose interval, or honest interval after re-calibration, comes from a small-sample law."""
+    def _small_sample_rows(self, level: float, simultaneous: bool) -> NDArray[np.int64]:
+        """The rows whose interval (after re-calibration: conservative interval) comes from a small-sample law."""
         if self.small_sample is None or (self.intervals is not None and self.method == "raw"):
             return np.zeros(0, np.int64)
         wanted = self.small_sample.rows(1.0 - (1.0 - level) / self._n_joint(simultaneous))
         return np.flatnonzero((self.n_answers > 1) & wanted)
 
     def _n_joint(self, simultaneous: bool) -> int:
-        """How many intervals have to hold at once: those of the rows that have one."""
+        """The number of intervals with joint coverage: those of rows that have one."""
         return max(int((self.n_answers > 1).sum()), 1) if simultaneous else 1
 
     def table(
         self, level: float = 0.95, *, simultaneous: bool = False, kind: str | None = None
     ) -> list[dict[str, Any]]:
-        """One row for each number, of plain Python values for CSV or JSON; what is not known is None.
+        """One dictionary of plain Python values for each row, for CSV or JSON; unknown numbers are None.
 
         Parameters
         ----------
@@ -261,10 +265,10 @@ class Answer:
         units = self.units
         notes = list(self.notes or ("",) * len(self))
         own = kind in ("average", "credible") and self.recalibration is not None
-        for i in self._few_rows(level, simultaneous).tolist():
-            if not (own and self.statistics[i] == "mean"):  # such an interval comes from the fitted prior
-                notes[i] = "; ".join(note for note in (notes[i], FEW_NOTE) if note)
-        # Once for all rows: there may be a million of them.
+        for i in self._small_sample_rows(level, simultaneous).tolist():
+            if not (own and self.statistics[i] == "mean"):  # that interval comes from the fitted prior
+                notes[i] = "; ".join(note for note in (notes[i], SMALL_SAMPLE_NOTE) if note)
+        # Computed once: there may be a million rows.
         with_unit, with_note = any(units), any(notes)
 
         def known(number: float, wanted: bool) -> float | None:
@@ -294,21 +298,21 @@ class Answer:
         return pa.Table.from_pylist(self.table(level))
 
     def recalibrate(self, method: str = "auto", **options: Any) -> Answer:
-        """All rows made better together; the methods and options are those of `hdr4me.recalibrate`."""
+        """All rows re-calibrated together; see `hdr4me.recalibrate` for methods and options."""
         from hdr4me.statistics.recalibrated import recalibrated
 
         return recalibrated(self, method, **options)
 
 
 def joint_interval(answer: Answer, level: float) -> tuple[Floats, Floats]:
-    """Ends that hold for all rows at once."""
+    """Simultaneous intervals of all rows."""
     if answer.method == "raw" or answer.intervals is None:
         return answer.interval(level, simultaneous=True)
     return answer.interval(1.0 - (1.0 - level) / max(len(answer), 1), kind="conservative")  # Bonferroni
 
 
 def significantly_largest(value: Floats, low: Floats, high: Floats) -> tuple[Rows, Rows]:
-    """The rows from the largest value to the smallest, and each k for which the first k lie above all the others."""
+    """The rows in decreasing order, and each k for which the intervals of the first k lie above all others."""
     order = np.argsort(-value, kind="stable")
     above = np.minimum.accumulate(low[order])[:-1]
     below = np.maximum.accumulate(high[order][::-1])[::-1][1:]
@@ -323,58 +327,59 @@ def largest_rows(
     simultaneous: bool = False,
     where: str = "--all, --csv or --json",
 ) -> tuple[list[Row], list[str]]:
-    """The rows of an answer that are shown, and a note for each dimension that was cut.
+    """The rows of an answer that are shown, and a note for each dimension of which some rows are not shown.
 
-    Of a dimension with more than `SHOWN` categories these are the rows that are significantly larger than all the
-    others, at least 1 and at most `SHOWN`, with intervals that hold for all its categories at once: the largest of
-    thousands of estimates are mostly those with the largest errors.
+    Of a dimension with more than `SHOWN` categories the significantly largest rows are shown, at least 1 and at most
+    `SHOWN`, with simultaneous intervals, because the largest of thousands of estimates have large errors.
     """
     shown: list[Row] = []
     notes: list[str] = []
     at = 0
     for (name, statistic), group in groupby(rows, key=lambda row: (row["dimension"], row["statistic"])):
         part = list(group)
-        places, at = np.arange(at, at + len(part)), at + len(part)
+        positions, at = np.arange(at, at + len(part)), at + len(part)
         if statistic == "mean" and len(part) > _COORDINATES:
-            notes.append(f"{name}: {len(part) - SHOWN:,} more coordinates are not shown ({where})")
+            notes.append(f"{name}: {len(part) - SHOWN:,} more coordinates are not shown (use {where})")
             part = part[:SHOWN]
         elif statistic in ("frequency", "chosen") and len(part) > SHOWN:
-            part, sure = _surest(answer._taken(places), part, level, simultaneous)
-            notes.append(_note(name, len(places), sure, level, where, answer.method))
+            part, number = _largest(answer._taken(positions), part, level, simultaneous)
+            notes.append(_note(name, len(positions), number, level, where, answer.method))
         shown += part
     return shown, notes
 
 
-def _surest(answer: Answer, rows: list[Row], level: float, simultaneous: bool) -> tuple[list[Row], int]:
-    """The rows of one dimension that are shown, with joint intervals, and how many are significantly the largest."""
-    if simultaneous:  # the rows have joint intervals already
+def _largest(answer: Answer, rows: list[Row], level: float, simultaneous: bool) -> tuple[list[Row], int]:
+    """The shown rows of one dimension with simultaneous intervals, and the number of significantly largest ones."""
+    if simultaneous:  # the rows have simultaneous intervals already
         low, high = (np.array([row[end] for row in rows], np.float64) for end in ("lower", "upper"))
     else:
         low, high = joint_interval(answer, level)
     order, found = significantly_largest(answer.value, low, high)
     shown = found[found <= SHOWN]
     more = found[(found > SHOWN) & (found <= len(rows) // 2)]
-    sure = int(shown[-1]) if shown.size else int(more[0]) if more.size else 0
-    exact = set(answer._few_rows(1.0 - (1.0 - level) / len(rows), False).tolist())
+    number = int(shown[-1]) if shown.size else int(more[0]) if more.size else 0
+    exact = set(answer._small_sample_rows(1.0 - (1.0 - level) / len(rows), False).tolist())
     part = []
-    for i in order[: min(max(sure, 1), SHOWN)].tolist():
+    for i in order[: min(max(number, 1), SHOWN)].tolist():
         row = dict(rows[i])
         if row["lower"] is not None and not simultaneous:
             row |= {"lower": float(low[i]), "upper": float(high[i])}
-            if i in exact and FEW_NOTE not in row.get("note", ""):
-                row["note"] = "; ".join(note for note in (row.get("note", ""), FEW_NOTE) if note)
+            if i in exact and SMALL_SAMPLE_NOTE not in row.get("note", ""):
+                row["note"] = "; ".join(note for note in (row.get("note", ""), SMALL_SAMPLE_NOTE) if note)
         part.append(row)
-    return part, sure
+    return part, number
 
 
-def _note(name: str, size: int, sure: int, level: float, where: str, method: str) -> str:
-    """The note on one dimension that was cut."""
-    number, are = (f"{sure:,}", "are" if sure > 1 else "is") if sure else ("none", "is")
-    rest = "the largest estimate is shown" if not sure else f"{SHOWN} of them are shown"
-    if 0 < sure <= SHOWN:
-        rest = f"the other {size - sure:,} {'cannot be put in order' if sure < SHOWN else 'are not shown'}"
-    which = "" if method == "raw" else ", before re-calibration and cut to [0, 1]"
-    return (
-        f"{name}: {number} of {size:,} {are} surely larger than all the others; {rest} ({where}). "
-        f"This and the intervals shown: {100 * level:g} %, all {size:,} at once{which}"
-    )
+def _note(name: str, size: int, number: int, level: float, where: str, method: str) -> str:
+    """The note on a dimension of which some rows are not shown."""
+    if not number:
+        found = (
+            f"no category differs significantly from all others; the largest of {size:,} estimates is shown"
+        )
+    elif number < SHOWN:
+        top = f"top {number} differ" if number > 1 else "largest category differs"
+        found = f"the {top} significantly; the order of the other {size - number:,} is not significant"
+    else:
+        found = f"the top {number:,} of {size:,} differ significantly from the others; {SHOWN} are shown"
+    which = "" if method == "raw" else ", before re-calibration and clipped to [0, 1]"
+    return f"{name}: {found} (all rows: {where}). Intervals: {100 * level:g} %, simultaneous{which}"

@@ -1,12 +1,11 @@
-"""From counts to estimates with standard errors; nothing is clipped, whatever the noise made of it.
+"""Estimates and standard errors from counts; nothing is clipped.
 
-The truth is a finite one: the mean over the n users who reported. Dimension j is answered by r of them, drawn at
-random, so with y the decoded reports, s² their sample variance and S² the variance (divisor n − 1) of the users' own
-values
+The estimand is the mean over the n users who reported. A random sample of r of them answers dimension j. With y the
+decoded reports, s² their sample variance and S² the variance (divisor n − 1) of the users' values,
 
     Var θ̂ = S²·(1/r − 1/n) + V̄/r = E[s²]/r − S²/n,
 
-V̄ being the mean variance that the randomizer adds.
+where V̄ is the mean variance that the randomizer adds.
 """
 
 from __future__ import annotations
@@ -24,10 +23,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Functional:
-    """A number `decode` for each cell, whose mean over reports is an estimate.
+    """A number `decode` for each cell, whose mean over the reports is an estimate.
 
-    `rows` are P(cell | input), `target` the mean of `decode` at each input; no rows where only moments are known.
-    `rounding` is the largest variance of the random rounding to a level: Δ²/4, Δ being the distance of two levels.
+    `rows` are P(cell | input), and `target` is the mean of `decode` at each input; `rows` is empty where only moments
+    are known. `rounding` is the largest variance of the random rounding to a level, Δ²/4, with Δ the distance between
+    two levels.
     """
 
     decode: Floats
@@ -45,7 +45,7 @@ class Functional:
     def decoders(self) -> tuple[Floats, Floats] | None:
         """(g, h) with E[g(cell) | input] = target² and E[h(cell) | input] = Var[decode | input], or None.
 
-        Both by least norm weighted by a cell's mean probability, which keeps their own variance small.
+        Both are least-norm solutions, weighted by the mean probability of a cell, which keeps their variance small.
         """
         if not self.rows.size:
             return None
@@ -60,7 +60,7 @@ class Functional:
 
 @lru_cache(maxsize=256)
 def functional(marginal: Marginal, name: str = "value", less: float = 0.0) -> Functional:
-    """The decoder "value" or "present" of a marginal; with `less`, value − less·present, the residual of a mean."""
+    """The decoder "value" or "present" of a marginal; with `less`, the residual value − less·present of a mean."""
     decode, target = marginal.decoders[name], marginal.target(name) if marginal.law.size else np.empty(0)
     if less:
         decode = decode - less * marginal.decoders["present"]
@@ -72,13 +72,13 @@ def functional(marginal: Marginal, name: str = "value", less: float = 0.0) -> Fu
 def value_moments(counts: NDArray[np.int64], n: int, found: Functional) -> tuple[Floats, Floats]:
     """Means and their variances; `counts` is (rows, cells), each row with two reports or more.
 
-    The decoders g and h give unbiased ḡ for the mean square of the (rounded) values and h̄ for V̄; then
+    The decoders g and h give the unbiased estimates ḡ of the mean square of the (rounded) values and h̄ of V̄; then
 
         Ŝ² = r/(r−1)·(ḡ − θ̂² + h̄/r),    Var θ̂ = h̄/r + Ŝ²/r − (Ŝ² − Δ²/4)₊/n,
 
-    h̄ kept between the smallest and the largest row variance and Ŝ² in [0, n/(n−1)], where the truth is. Δ²/4 bounds the
-    variance of rounding in Ŝ². Where ḡ has a standard error above 1 the last term is left out; where there are no such
-    decoders the variance is s²/r, that of a larger population.
+    where h̄ is clipped to the range of the row variances and Ŝ² to [0, n/(n−1)], which contain the true values. Δ²/4
+    bounds the variance of rounding in Ŝ². The last term is left out where ḡ has a standard error above 1. Without such
+    decoders the variance is s²/r, which is valid for a larger population.
     """
     weights = counts.astype(np.float64)
     r = weights.sum(axis=1)
@@ -98,8 +98,8 @@ def indicator_moments(counts: NDArray[np.int64], n: int, marginal: Marginal) -> 
     """Frequencies and their variances, from the cells of each category's indicator.
 
     S² = n/(n−1)·f(1−f) and V̄ = f·V₁ + (1−f)·V₀ with V₁ and V₀ the variances of one report about a category. In S² the
-    estimate of f is kept in [0, 1]. In V̄ it is kept there for unary encoding only, whose V̄ could be negative: for the
-    others this would bias V̄, as estimates below 0 are frequent among many categories.
+    estimate of f is clipped to [0, 1]. In V̄ it is clipped for unary encoding only, where V̄ could be negative. For
+    other channels clipping would bias V̄, because estimates below 0 are frequent among many categories.
     """
     decode, (absent, present) = marginal.decoders["value"], functional(marginal).row_variances
     r = float(counts[0].sum())
@@ -114,14 +114,14 @@ def indicator_moments(counts: NDArray[np.int64], n: int, marginal: Marginal) -> 
 
 
 def sample_variance(weights: Floats, decode: Floats) -> float:
-    """The sample variance (divisor r − 1) of a decoder over reports counted `weights` times."""
+    """The sample variance (divisor r − 1) of a decoder over reports with the counts `weights`."""
     r = float(weights.sum())
     centered = decode - float(weights @ decode) / r
     return float(weights @ (centered * centered)) / (r - 1)
 
 
 def _variances(weights: Floats, r: Floats, values: Floats) -> Floats:
-    """The same for several rows of weights."""
-    centered = values - values.mean()  # any number near the values would do: the difference must not cancel
+    """Sample variances for several rows of weights."""
+    centered = values - values.mean()  # a center near the values avoids cancellation
     first, second = weights @ centered / r, weights @ centered**2 / r
     return np.asarray(np.maximum(second - first**2, 0.0) * r / (r - 1))

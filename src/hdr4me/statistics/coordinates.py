@@ -1,4 +1,4 @@
-"""What a survey estimates by default: means, shares, frequencies and choices, by one rule for every channel.
+"""The default estimates of a survey: means, shares, frequencies and choices, computed alike for every channel.
 
 Each is the mean of a decoder over the cells of a coordinate (`hdr4me.channels.response`), or a ratio of two such means.
 """
@@ -16,7 +16,7 @@ from hdr4me.channels.response import Response
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.moments import SIGNIFICANT
 from hdr4me.statistics.calibrate import Floats, functional, indicator_moments, value_moments
-from hdr4me.statistics.intervals import SmallSampleLaw, few_indicators, few_means, few_ratio
+from hdr4me.statistics.intervals import SmallSampleLaw, frequency_law, mean_law, ratio_law
 from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
@@ -24,9 +24,10 @@ from hdr4me.survey import Dimension
 class Coordinates(Statistic):
     """An estimate of each coordinate of a dimension.
 
-    "mean" is the mean of the values, or of those who have one, with one row for each coordinate of a vector; "share"
-    the share of users who have one; "frequency" that of each category; "chosen" the share of users with each category
-    of a selection; "number chosen" how many they chose.
+    "mean" is the mean of the values, for an optional dimension among users who have one, with one row for each
+    coordinate of a vector. "share" is the share of users who have a value. "frequency" is the share of each category.
+    "chosen" is the share of users who chose each category of a selection, and "number chosen" is the mean number of
+    categories chosen.
     """
 
     by_default = True
@@ -42,7 +43,7 @@ class Coordinates(Statistic):
         for group in _alike(counted, dimensions):
             try:
                 found |= self._group(counted, group)
-            except InvalidInput as error:  # a plug-in channel whose counters do not determine the answer
+            except InvalidInput as error:  # the counters of a plug-in channel may not determine the statistic
                 for j in group:
                     labels = counted.survey.schema.dimensions[j].rows
                     nothing, notes = np.full(len(labels), np.nan), (str(error),) * len(labels)
@@ -50,10 +51,10 @@ class Coordinates(Statistic):
         return [found[j] for j in dimensions]
 
     def _group(self, counted: Counted, group: list[int]) -> dict[int, Part]:
-        """Dimensions that are asked alike by one channel."""
+        """Parts of dimensions that have the same channel and the same statistics."""
         optional = "share" in counted.survey.schema.dimensions[group[0]].statistics
-        response, place = _response(counted, group[0])
-        whole = response.marginal(place).optional  # a number and its absence are inputs of one table
+        response, position = _response(counted, group[0])
+        whole = response.marginal(position).optional  # numbers and "no value" are inputs of one table
         if self.name == "number chosen":
             one = _number_chosen
         elif self.name == "share" and not whole:
@@ -72,19 +73,19 @@ SHARE, NUMBER_CHOSEN = Coordinates("share"), Coordinates("number chosen")
 
 
 def _response(counted: Counted, j: int) -> tuple[Response, int]:
-    """The response to dimension j, and which of its question's dimensions it is."""
-    channel, place = channel_of(counted.survey, j)
-    return channel.response, place
+    """The response of dimension j, and the position of that dimension in its question."""
+    channel, position = channel_of(counted.survey, j)
+    return channel.response, position
 
 
 def _number_chosen(counted: Counted, j: int) -> Part:
     """The mean number of categories that a user chose.
 
-    A report names a categories, whose mean square is a concave function g of the number c that the user chose. By
-    Jensen's inequality Var a ≤ g(E c) − (E a)², which is the variance here: it is never too small. Where a missing
-    value is a category, its share is subtracted, and the standard errors of both are added.
+    A report names a categories; the mean of a² is a concave function g of the number c that the user chose. By Jensen's
+    inequality Var a ≤ g(E c) − (E a)², and this bound is the variance that is used. Where a missing value is a
+    category, its share is subtracted, and both standard errors are added.
     """
-    response, place = _response(counted, j)
+    response, position = _response(counted, j)
     counts, answers = _counts(counted, j)
     value = error = np.nan
     if answers:
@@ -93,33 +94,33 @@ def _number_chosen(counted: Counted, j: int) -> Part:
         if answers > 1:
             error = float(response.number_variance(min(max(value, 0.0), most)) / answers) ** 0.5  # type: ignore[attr-defined]
         if getattr(counted.survey.schema.dimensions[j], "optional", False):
-            cells = response.cells(counts, place)
-            share, variance = indicator_moments(cells, counted.n_reports, response.marginal(place))
+            cells = response.cells(counts, position)
+            share, variance = indicator_moments(cells, counted.n_reports, response.marginal(position))
             value, error = value - float(share[-1]), error + float(variance[-1]) ** 0.5
     return Part(j, (None,), np.array([value]), np.array([error]), answers)
 
 
 def _counts(counted: Counted, j: int) -> tuple[NDArray[np.int64], int]:
-    """The counters of the question that asks for dimension j, and how many answers they come from."""
+    """The counters of the question that asks for dimension j, and its number of answers."""
     counts = counts_of(counted, j)
     return counts, int(counts.sum()) // channel_of(counted.survey, j)[0].per_report
 
 
 def _alike(counted: Counted, dimensions: Sequence[int]) -> list[list[int]]:
-    """Dimensions that take the same place in the same channel and are estimated alike."""
+    """Groups of dimensions with the same position in the same channel and the same statistics."""
     groups: dict[tuple[int, int, tuple[str, ...]], list[int]] = {}
     for j in dimensions:
-        response, place = _response(counted, j)
+        response, position = _response(counted, j)
         wanted = counted.survey.schema.dimensions[j].statistics
-        groups.setdefault((id(response), place, wanted), []).append(j)
+        groups.setdefault((id(response), position, wanted), []).append(j)
     return list(groups.values())
 
 
 def _means(counted: Counted, group: list[int], name: str) -> dict[int, Part]:
-    """The means of one decoder: all coordinates of all dimensions at once."""
-    response, place = _response(counted, group[0])
-    marginal = response.marginal(place)
-    cells = [response.cells(counts_of(counted, j), place) for j in group]
+    """The means of one decoder, for all coordinates of all dimensions together."""
+    response, position = _response(counted, group[0])
+    marginal = response.marginal(position)
+    cells = [response.cells(counts_of(counted, j), position) for j in group]
     counts = np.ascontiguousarray(cells[0] if len(cells) == 1 else np.concatenate(cells))
     answers, size = counts.sum(axis=1), len(cells[0])
     value, error = np.full((2, len(counts)), np.nan)
@@ -132,14 +133,14 @@ def _means(counted: Counted, group: list[int], name: str) -> dict[int, Part]:
             if answers[start]:
                 value[own], variance = indicator_moments(counts[own], counted.n_reports, marginal)
                 error[own] = np.sqrt(variance) if answers[start] > 1 else np.nan
-        law = few_indicators(decoded, counts, error, counted.n_reports)
+        law = frequency_law(decoded, counts, error, counted.n_reports)
     else:
         value[some] = counts[some] @ decoded.decode / answers[some]
         if several.any():
             value[several], variance = value_moments(counts[several], counted.n_reports, decoded)
             error[several] = np.sqrt(variance)
         plain = name == "value" and not marginal.optional and marginal.law.shape[1] == 1
-        law = few_means(decoded, counts, error, counted.n_reports, noise=plain) if marginal.law.size else None
+        law = mean_law(decoded, counts, error, counted.n_reports, noise=plain) if marginal.law.size else None
     made = {}
     for i, j in enumerate(group):
         rows = np.arange(i * size, (i + 1) * size)
@@ -156,14 +157,14 @@ def _means(counted: Counted, group: list[int], name: str) -> dict[int, Part]:
 
 
 def _each(counted: Counted, j: int) -> Part:
-    """Coordinates with a marginal each: those of a channel that is enumerated."""
-    response, place = _response(counted, j)
+    """Coordinates with different marginals: those of a channel that is enumerated."""
+    response, position = _response(counted, j)
     counts, answers = _counts(counted, j)
     labels = counted.survey.schema.dimensions[j].rows
     value, error = np.full((2, len(labels)), np.nan)
     scaled = counted.survey.schema.dimensions[j].is_number
     for k in range(len(labels)):
-        decoded = functional(response.marginal(place, k))
+        decoded = functional(response.marginal(position, k))
         if answers > 1:
             found, variance = value_moments(counts[None, :], counted.n_reports, decoded)
             value[k], error[k] = found[0], np.sqrt(variance[0])
@@ -173,7 +174,7 @@ def _each(counted: Counted, j: int) -> Part:
 
 
 def _among_present(counted: Counted, j: int) -> Part:
-    """The mean among users who have a value: a ratio of two means, by the delta method."""
+    """The mean among users who have a value: a ratio of two means, with the delta method."""
     marginal = marginal_of(counted, j)
     counts, r = _counts(counted, j)
     value, present = marginal.decoders["value"], marginal.decoders["present"]
@@ -182,11 +183,11 @@ def _among_present(counted: Counted, j: int) -> Part:
         share, share_error = _one(counts, counted.n_reports, functional(marginal, "present"))
         not_significant = not share > SIGNIFICANT * share_error
         mean = float(counts @ value) / r / share if share else np.nan
-        # The residual value − mean·present has mean 0; its variance over share² is the ratio's to first order.
+        # The residual value − mean·present has mean 0. Its variance over share² is that of the ratio to first order.
         if share:
             rest = functional(marginal, "value", float(np.clip(mean, -1.0, 1.0)))
             error = _one(counts, counted.n_reports, rest)[1] / abs(share)
-        law = few_ratio(marginal.rows, value, present, counts.astype(np.float64), error)
+        law = ratio_law(marginal.rows, value, present, counts.astype(np.float64), error)
         small_sample = law, np.zeros(1, np.int64)
     return Part(
         j,
@@ -205,25 +206,25 @@ def _one(counts: NDArray[np.int64], n_reports: int, decoded: Any) -> tuple[float
     return float(mean[0]), float(np.sqrt(variance[0]))
 
 
-# -- optional vectors: x is asked as (x, 0), and no vector as (0, −1) ------------------------------------------------
+# -- optional vectors: a vector x is encoded as (x, 0), and "no vector" as (0, −1) -----------------------------------
 #
 # Let y be the decoded number of one coordinate, and s that of the last one. The mean of y over all users is share·mean,
-# the mean of 1 + s is the share of users who have a vector, and y·s has the mean 0 for every user.
+# the mean of 1 + s is the share of users who have a vector, and y·s has mean 0 for every user.
 
 
 def _vector_moments(counted: Counted, j: int) -> tuple[int, Floats, Floats, float]:
-    """How many answers, the mean and the mean square of each decoded coordinate, and the least variance of one."""
-    response, place = _response(counted, j)
-    marginal = response.marginal(place)
+    """The number of answers, mean and mean square of each decoded coordinate, and the least variance of a report."""
+    response, position = _response(counted, j)
+    marginal = response.marginal(position)
     own, r = _counts(counted, j)
-    counts = response.cells(own, place).astype(np.float64)
+    counts = response.cells(own, position).astype(np.float64)
     decode, least = marginal.decoders["value"], marginal.least_noise or 0.0
     nothing = np.full(len(counts), np.nan)
     return (r, counts @ decode / r, counts @ decode**2 / r, least) if r else (0, nothing, nothing, least)
 
 
 def _share_of_vectors(counted: Counted, j: int) -> Part:
-    """The share of users who have a vector: 1 and the mean of the last coordinate."""
+    """The share of users who have a vector: 1 plus the mean of the last coordinate."""
     r, mean, square, least = _vector_moments(counted, j)
     last = float(mean[-1])
     error = np.sqrt(max(float(square[-1]) - last**2, least) / (r - 1)) if r > 1 else np.nan
@@ -231,10 +232,10 @@ def _share_of_vectors(counted: Counted, j: int) -> Part:
 
 
 def _vectors_among_present(counted: Counted, j: int) -> Part:
-    """The ratio R = mean of y over the share, by the delta method.
+    """The ratio R = mean of y over the share, with the delta method.
 
-    The residual y − R·(1 + s) has the mean 0 and, because E[y·s] = 0, the variance E y² − 2R·E y + R²·E(1 + s)², which
-    is at least that of the noise. In the residual R is kept within [−1, 1], where the truth is.
+    The residual y − R·(1 + s) has mean 0. Because E[y·s] = 0, its variance is E y² − 2R·E y + R²·E(1 + s)², which is at
+    least that of the noise. In the residual R is clipped to [−1, 1], the range of the true ratio.
     """
     r, mean, square, least = _vector_moments(counted, j)
     labels = counted.survey.schema.dimensions[j].rows

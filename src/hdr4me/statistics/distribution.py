@@ -1,4 +1,4 @@
-"""How a number's values are spread: shares in bins, cumulative shares, quantiles, variance and standard deviation."""
+"""Statistics of the distribution of a number: shares in bins, cdf, quantiles, variance and standard deviation."""
 
 from __future__ import annotations
 
@@ -24,21 +24,20 @@ from hdr4me.survey import Dimension
 Wanted = tuple[
     tuple[str, ...], Callable[[int, tuple[str, ...], Shape], Part]
 ]  # labels, and what makes the part
-KINDS = (
-    "conservative",
-    "approximate",
-)  # for every distribution, and shorter ones for distributions without spikes
-SPIKES = "the values seem to have spikes: the short interval, which assumes none, may miss"
+# Conservative intervals hold for every distribution, approximate ones for distributions without atoms.
+KINDS = ("conservative", "approximate")
+SPIKES = "the distribution seems to have atoms: use the conservative interval, because the approximate one assumes none"
+EDGE = "near an end of the range: use the conservative interval, because the approximate one may have low coverage"
 # Intervals of quantiles end on this grid, rounded outwards; a coarse grid is searched first.
 _GRID, _COARSE = np.linspace(-1.0, 1.0, 257), 8
-# A quantile is flagged nearer to an end than this share of the range, or with less than this share of values beyond.
+# A quantile has a note if it is nearer to an end than this share of the range, or if fewer values lie beyond it.
 _EDGE, _TAIL = 0.05, 0.1
-# A variance must be this many standard errors above 0 before its root is given.
+# A variance must be this many standard errors above 0 before its root has a standard error.
 _SIGNIFICANT = 2.0
 
 
 class Spread(Statistic):
-    """A statistic of a fitted shape: `wanted` makes of its options the rows of each dimension."""
+    """A statistic of a fitted distribution; `wanted` turns its options into the rows of each dimension."""
 
     def __init__(self, name: str, wanted: Callable[[dict[str, Any]], Callable[[Dimension], Wanted]]) -> None:
         self.name, self.wanted = name, wanted
@@ -95,11 +94,11 @@ def _quantile(options: dict[str, Any]) -> Callable[[Dimension], Wanted]:
 
 
 class Variance(Spread):
-    """The variance of the values, or of the values of those who have one; or its root.
+    """The variance of the values (for an optional number, among users who have one), or its root.
 
-    With g decoding the square of the level, V̂ = ḡ − θ̂² − ρ, where ρ is the variance of the random rounding to a
-    level: Δ²/6 for values spread evenly between levels, which the estimate uses, and 0 to Δ²/4 for any values, which
-    the conservative interval allows for.
+    With g the decoder of the squared level, V̂ = ḡ − θ̂² − ρ, where ρ is the variance of the random rounding to a
+    level. The estimate uses ρ = Δ²/6, which is correct for values spread evenly between levels. The conservative
+    interval allows for 0 to Δ²/4, which covers any values.
     """
 
     def __init__(self, name: str) -> None:
@@ -164,7 +163,7 @@ def _with_intervals(
     ends: Callable[[float, bool, int], Any],
     **more: Any,
 ) -> Part:
-    """A part with both kinds of intervals: `ends` of (level, whether without spikes, row)."""
+    """A part with both kinds of intervals; `ends` maps (level, whether values are spread evenly, row) to them."""
 
     def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
@@ -176,7 +175,7 @@ def _with_intervals(
 
 
 def _shares(j: int, labels: tuple[str, ...], shape: Shape, low: Floats, high: Floats) -> Part:
-    """The shares of intervals by the fit."""
+    """The shares of intervals under the fitted distribution."""
 
     def ends(level: float, even: bool, i: int) -> tuple[float, float]:
         return shape.bounds.share(shape.counts, float(low[i]), float(high[i]), level, even=even)
@@ -190,7 +189,7 @@ def _quantiles(j: int, labels: tuple[str, ...], shape: Shape, p: Floats) -> Part
         if shape.spiky:
             return SPIKES
         near = min(1.0 + x, 1.0 - x) / 2 < _EDGE or min(p, 1.0 - p) < _TAIL
-        return "near an edge: the short interval may miss" if near else ""
+        return EDGE if near else ""
 
     def ends(level: float, even: bool, i: int) -> tuple[float, float]:
         return ends_of(shape, float(p[i]), level, even)
@@ -201,16 +200,16 @@ def _quantiles(j: int, labels: tuple[str, ...], shape: Shape, p: Floats) -> Part
 
 
 def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, float]:
-    """All x that the bounds on the share up to x do not rule out as the quantile of p.
+    """All x that the bounds on the share up to x do not exclude as the quantile of p.
 
-    An upper bound below p puts the quantile above x, and a lower bound above p puts it at x or below.
+    If the upper bound is below p, the quantile lies above x; if the lower bound is above p, it lies at x or below.
     """
 
     def side(at: int, upper: bool) -> float:
         return shape.bounds.side(shape.counts, -1.0, float(_GRID[at]), level, upper, even)
 
-    # Where nobody has a value the bounds are flat, and chance may carry them over p and back. Every place that is not
-    # ruled out belongs to the interval: a coarse grid is searched from either end for the first such place.
+    # Where no values lie, the bounds are flat and noise may move them above p and back. Every x that is not excluded
+    # belongs to the interval, so a coarse grid is searched from either end for the first such x.
     last = len(_GRID) - 1
     low = next((at for at in range(_COARSE, last, _COARSE) if not side(at, True) < p), last) - _COARSE
     high = next((at for at in range(last - _COARSE, 0, -_COARSE) if not side(at, False) > p), 0) + _COARSE
@@ -232,7 +231,7 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
     present = marginal.decoders.get("present", np.ones(value.size))
     share = float(counts @ present) / r
     mean, second = (float(counts @ decode) / r / share for decode in (value, square))
-    # To first order V̂ moves as the mean of `influence` over the reports, all divided by the share with a value.
+    # To first order V̂ is the mean of `influence` over the reports, divided by the share of users with a value.
     influence = (square - 2 * mean * value - (second - 2 * mean**2) * present) / share
     error = float(np.sqrt(_finite_variance(counts, influence, marginal, counted.n_reports)))
     noise_of_mean = sample_variance(counts, (value - mean * present) / share) / r
@@ -246,7 +245,7 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
 
     def ends(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
-        # The conservative interval reaches beyond [V̂ − Δ²/12, V̂ + Δ²/6], which rounding may hide.
+        # Rounding may bias V̂ by −Δ²/6 to Δ²/12, so the conservative interval covers [V̂ − Δ²/12, V̂ + Δ²/6].
         below, above = (marginal.step**2 / 12, marginal.step**2 / 6) if kind == "conservative" else (0.0, 0.0)
         reach = reach_beyond(level, int(r), (below + above) / error if error > 0 else 0.0) * error
         return np.array([in_units(found - below - reach)]), np.array([in_units(found + above + reach)])
@@ -256,10 +255,10 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
 
 
 def reach_beyond(level: float, r: float, width: float) -> float:
-    """How far an interval reaches beyond a stretch of possible centers, in standard errors.
+    """The distance c, in standard errors, between an identified set of the given width and the ends of its interval.
 
-    A truth at one end of the stretch is missed beyond that end with probability F(−c), and beyond the other one with
-    F(−c − width), F being the law of `quantile` at r reports. c makes both together 1 − level (Imbens and Manski 2004).
+    A truth at one end of the set is missed on that side with probability F(−c) and on the other with F(−c − width),
+    where F is Student's t with r − 1 degrees of freedom. c makes the sum 1 − level (Imbens and Manski 2004).
     """
     full, freedom = float(quantile(level, r)), max(r - 1.0, 1.0)
 
@@ -272,8 +271,8 @@ def reach_beyond(level: float, r: float, width: float) -> float:
 def _finite_variance(counts: Floats, values: Floats, marginal: Marginal, n: int) -> float:
     """The variance of the mean of `values` over r reports about the n users who reported.
 
-    It is s²/r − (s² − h̄)₊/n, h̄ being the noise of the channel, decoded where a decoder has the rows' variances for
-    means; otherwise nothing is subtracted.
+    It is s²/r − (s² − h̄)₊/n with h̄ an estimate of the noise variance of the channel. Where no decoder has the row
+    variances as means, nothing is subtracted.
     """
     r = float(counts.sum())
     total = sample_variance(counts, values)

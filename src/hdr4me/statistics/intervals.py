@@ -1,4 +1,4 @@
-"""Quantiles for intervals: one quantity at a time, or all of them at once."""
+"""Quantiles for intervals, one at a time or simultaneous, and the small-sample laws of statistics."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from hdr4me.statistics.calibrate import Functional
 
 
 def quantile(level: float, answers: ArrayLike, n_joint: int = 1) -> NDArray[np.float64]:
-    """How many standard errors an interval reaches to either side: Student's t with answers − 1 degrees of freedom.
+    """The half-width of an interval in standard errors: Student's t with answers − 1 degrees of freedom.
 
-    For `n_joint` quantities at once each interval has level^(1/n_joint) (Šidák 1967): the joint coverage of
-    normal estimates is then at least `level`, however they are correlated.
+    For `n_joint` simultaneous intervals each one has the level^(1/n_joint) (Šidák 1967). The joint coverage of normal
+    estimates is then at least `level`, whatever their correlation.
     """
     if not 0.0 < level < 1.0:
         raise InvalidInput.of("level", level, "it must lie strictly between 0 and 1")
@@ -37,32 +37,32 @@ def quantile(level: float, answers: ArrayLike, n_joint: int = 1) -> NDArray[np.f
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Intervals = Callable[[float, str], tuple[Floats, Floats]]  # (level, kind) → both ends of every row
-EXACT, NORMAL = "few answers", "normal"
-FEW_NOTE = "few answers: the interval holds for any values"
-_NEEDED = 0.95  # effective answers that the normal law needs, over z⁵
+SMALL_SAMPLE, NORMAL = "small sample", "normal"
+SMALL_SAMPLE_NOTE = "small sample: conservative interval"
+_NEEDED = 0.95  # the normal law needs this many effective answers times z⁵ (benchmarks/small_samples.py)
 
 
 @dataclass(frozen=True, eq=False)
 class SmallSampleLaw:
-    """Rows that share a law for few answers: their effective answers, and (level, rows) → their ends."""
+    """A small-sample law of several rows: their effective numbers of answers, and (level, rows) → interval ends."""
 
     effective: Floats
     ends: Callable[[float, Rows], tuple[Floats, Floats]]
 
     def rows(self, level: float) -> NDArray[np.bool_]:
-        """Which rows have too few answers for the normal law at this level."""
+        """Which rows have too small a sample for the normal law at this level."""
         z = -float(ndtri((1 - level) / 2))
         return np.asarray(~(self.effective >= _NEEDED * z**5))
 
     def taken(self, chosen: Rows) -> SmallSampleLaw:
-        """The law of some of the rows."""
+        """The small-sample law of some of the rows."""
         return SmallSampleLaw(self.effective[chosen], lambda level, rows: self.ends(level, chosen[rows]))
 
 
 def joined(
     parts: list[tuple[int, tuple[SmallSampleLaw, Rows] | None]], scale: Floats, middle: Floats
 ) -> SmallSampleLaw | None:
-    """One law in own units, from the number of rows of each part, its law and its rows there; None if none has one."""
+    """One law in units for all parts, each given as its number of rows, its law and its rows in that law, or None."""
     numbers: dict[SmallSampleLaw, int] = {}
     law_of, member, effective = [], [], []
     for size, small_sample in parts:
@@ -85,17 +85,18 @@ def joined(
     return SmallSampleLaw(np.concatenate(effective), ends)
 
 
-def few_means(
+def mean_law(
     found: Functional, counts: Rows, errors: Floats, n_reports: int, *, noise: bool = False
 ) -> SmallSampleLaw:
-    """Of means of one decoder."""
+    """The small-sample law of means of one decoder."""
     r = counts.sum(axis=1).astype(np.float64)
     rows, decode = found.rows, found.decode
 
     def ends(level: float, chosen: Rows) -> tuple[Floats, Floats]:
         low, high = weighted_interval(decode, counts[chosen], level)
         mine = np.flatnonzero(r[chosen] == n_reports)
-        # Whether the noise of the worst value is less than that of spread values with their spread: not by the data.
+        # If everybody answered, only the noise is random. Its worst case is used where it is below the variance of
+        # evenly spread values with their noise; the choice does not depend on the data.
         if noise and mine.size and widest_variance(rows, decode) <= found.row_variances.mean() + 1 / 3:
             below, above = noise_reach(rows, decode, n_reports, level)
             mean = counts[chosen[mine]] @ decode / n_reports
@@ -105,8 +106,8 @@ def few_means(
     return SmallSampleLaw(_effective(r, errors, skew_size(rows, decode)), ends)
 
 
-def few_ratio(rows: Floats, first: Floats, second: Floats, counts: Floats, error: float) -> SmallSampleLaw:
-    """Of one ratio of means, first over second."""
+def ratio_law(rows: Floats, first: Floats, second: Floats, counts: Floats, error: float) -> SmallSampleLaw:
+    """The small-sample law of a ratio of two means, first over second."""
     r = counts.sum()
     mean = (counts @ first) / (counts @ second) if counts @ second > 0 else 0.0
     residual = first - mean * second
@@ -121,11 +122,11 @@ def few_ratio(rows: Floats, first: Floats, second: Floats, counts: Floats, error
     )
 
 
-def few_indicators(found: Functional, counts: Rows, errors: Floats, n_reports: int) -> SmallSampleLaw:
-    """Of frequencies, from the cells of each category's indicator."""
+def frequency_law(found: Functional, counts: Rows, errors: Floats, n_reports: int) -> SmallSampleLaw:
+    """The small-sample law of frequencies, from the cells of each category's indicator."""
     r, decode = counts.sum(axis=1).astype(np.float64), found.decode
     if decode.size > 2:
-        return few_means(found, counts, errors, n_reports)
+        return mean_law(found, counts, errors, n_reports)
     other, equal = decode.tolist()
     p, q = (1 - other) / (equal - other), -other / (equal - other)
 

@@ -17,17 +17,17 @@ from hdr4me.statistics.shapes import has_law
 from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension, Product, Survey
 
-# A group's share, and variances of a correlation, must be this many standard errors above 0 before anything is given;
-# variances must be _CLEARLY above 0 before a correlation has no note.
+# The share of a group, and the variances behind a correlation, must be _SIGNIFICANT standard errors above 0, otherwise
+# the result is not significant. Below _CLEARLY standard errors a correlation has a note.
 _SIGNIFICANT, _CLEARLY = 3.0, 6.0
-DOUBTFUL = "a variance is hardly above its noise, and told where chance made it larger: the interval may miss"
+DOUBTFUL = "a variance is hardly larger than its standard error: the interval may have low coverage"
 
 
 class OfTwo(Statistic):
-    """What statistics of two dimensions have in common."""
+    """The base class of statistics of two dimensions."""
 
     def two(self, dimensions: Sequence[int], options: dict[str, Any]) -> tuple[int, int]:
-        """Exactly two different dimensions, and no option but `pairs`."""
+        """The two dimensions, after a check that they differ and that `pairs` is the only option."""
         self.check_options(options, "pairs")
         if len(dimensions) != 2 or dimensions[0] == dimensions[1]:
             raise InvalidInput.of("dimensions", list(dimensions), f"two different names for a {self.name}")
@@ -35,10 +35,10 @@ class OfTwo(Statistic):
 
 
 class Covariance(OfTwo):
-    """The covariance of two numbers that one report answers.
+    """The covariance of two numbers, from reports that answer both.
 
-    With y and z the decoded answers, Ĉ = Σ(y − ȳ)(z − z̄)/(r − 1): the noises of two questions are independent. Numbers
-    that are asked as a pair need no `pairs`, nor do numbers whose product is a question of its own (`hdr4me.Product`).
+    With y and z the decoded answers, Ĉ = Σ(y − ȳ)(z − z̄)/(r − 1), because the noise of two questions is independent.
+    `pairs` is not needed for numbers that are asked as a pair or whose product is a question (`hdr4me.Product`).
     """
 
     name = "covariance"
@@ -60,7 +60,7 @@ class Covariance(OfTwo):
 
 
 class Correlation(Covariance):
-    """The covariance over both standard deviations; unknown where a variance is lost in noise."""
+    """The covariance over both standard deviations; not significant if one of the variances is not."""
 
     name = "correlation"
 
@@ -79,7 +79,7 @@ class Correlation(Covariance):
             return [Part(*where, nothing, nothing, covariance.n_answers, not_significant=True)]
         root = float(np.sqrt(v.prod()))
         value = covariance.value / root
-        # Errors of the variances add to the covariance's to first order; they share few reports.
+        # To first order the errors of the variances add to that of the covariance: they share almost no reports.
         error = np.sqrt((covariance.error / root) ** 2 + value**2 / 4 * float(((e / v) ** 2).sum()))
         notes = (DOUBTFUL if (v < _CLEARLY * e).any() else "",)
         return [Part(*where, value, error, covariance.n_answers, notes=notes)]
@@ -88,8 +88,8 @@ class Correlation(Covariance):
 class By(OfTwo):
     """The mean of a number, or the share of each category, in each group; the second dimension is the group.
 
-    With y the decoded number or indicator and z the decoded indicator of a group, it is Σyz/Σz; its error comes from
-    the residuals (y − mean)·z. A group that may be empty is unknown.
+    With y the decoded number or indicator and z the decoded indicator of a group, the estimate is Σyz/Σz. Its standard
+    error comes from the residuals (y − mean)·z. A group whose share is not significantly above 0 has no estimate.
     """
 
     def __init__(self, name: str) -> None:
@@ -99,7 +99,7 @@ class By(OfTwo):
         return COVARIANCE.supports(dimension, channel) or dimension.is_category
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
-        return f"{dimension.name!r} has no part in {self.name}: it must be a number that is not optional, or a category"
+        return f"{self.name} does not support {dimension.name!r}: use a number that is not optional, or a category"
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         j, k = self.two(dimensions, options)
@@ -121,7 +121,7 @@ COVARIANCE, CORRELATION, MEAN_BY, SHARE_BY = Covariance(), Correlation(), By("me
 
 @dataclass(frozen=True)
 class Joint:
-    """How many reports fell into each pair of classes, and the decoded numbers of the classes."""
+    """The number of reports in each pair of classes, and the decoded numbers of the classes."""
 
     counts: Floats
     first: Floats
@@ -129,7 +129,7 @@ class Joint:
 
     @property
     def n(self) -> float:
-        """How many reports answered both."""
+        """The number of reports that answered both."""
         return float(self.counts.sum())
 
     def mean(self, values: Floats) -> float:
@@ -143,24 +143,25 @@ class Joint:
 
 
 def joint_of(counted: Counted, pairs: Any, j: int, k: int, category_j: int = 0, category_k: int = 0) -> Joint:
-    """The joint counts (`hdr4me.PairCounts`) of two questions: of numbers, or of the indicators of two categories."""
+    """The joint counts (`hdr4me.PairCounts`) of two numbers, or of the indicators of two categories."""
     survey = counted.survey
     names = [survey.schema.names[i] for i in (j, k)]
     if pairs is None:
         raise InvalidInput(
-            f"a tally does not tell of {names[0]!r} and {names[1]!r} together: count pairs from the reports "
-            "(hdr4me.PairCounts) and give them as pairs, or ask for their product in the next survey (hdr4me.Product)"
+            f"statistics of {names[0]!r} and {names[1]!r} together need reports that answer both questions: create the "
+            "survey with sampled=2 or more (--sampled 2) and count both answers (hdr4me.PairCounts, --count-pair), or "
+            "add their product to the survey (hdr4me.Product, --product)"
         )
     if pairs.survey != survey:
-        raise InvalidInput("the pair counts are of another survey than the tally")
+        raise InvalidInput("the pair counts and the tally belong to different surveys")
     counts = pairs.of(names[0], names[1]).astype(np.float64)
     decoded = []
     for i, category in ((j, category_j), (k, category_k)):
-        channel, place = channel_of(survey, i)
-        values, input_, rest = channel.response.classes(place, category)
+        channel, position = channel_of(survey, i)
+        values, input_, rest = channel.response.classes(position, category)
         chosen = counts[input_]
         if rest:
-            # One more class: answers that raise none of these counters; the last entry counts every report.
+            # One more class holds the answers that raise none of these counters; the last counter counts every report.
             chosen = np.concatenate([chosen, (counts[-1] - chosen.sum(axis=0))[None]])
         counts = chosen.T
         decoded.append(values)
@@ -168,7 +169,7 @@ def joint_of(counted: Counted, pairs: Any, j: int, k: int, category_j: int = 0, 
 
 
 def _ratios(j: int, labels: tuple[str, ...], joints: list[Joint], *, scaled: bool) -> Part:
-    """The mean of the first decoding among those whom the second one indicates."""
+    """The mean of the first decoded number within the group that the second one indicates."""
     value, error = np.full((2, len(joints)), np.nan)
     not_significant = np.zeros(len(joints), bool)
     for i, joint in enumerate(joints):
@@ -199,8 +200,8 @@ def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> tuple[float, fl
     first, second = float(row @ joint.first), float(column @ joint.second)
     products = np.outer(joint.first - first, joint.second - second)
     found = joint.mean(products) * r / (r - 1)
-    # The truth is that of the users who reported, so the variance over users of their own product is subtracted. With
-    # decoders of the squares its estimate is the mean of their product less Ĉ², here less one standard error.
+    # The estimand belongs to the users who reported, so the variance over users of their products is subtracted. Its
+    # estimate from the decoders of squares is the mean of their product less Ĉ², here less one standard error.
     squares, spread = [marginal_of(counted, i).square for i in (j, k)], 0.0
     if squares[0] is not None and squares[1] is not None:
         a = squares[0] - 2 * first * joint.first + first**2
@@ -212,13 +213,15 @@ def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> tuple[float, fl
 
 
 def _within(counted: Counted, j: int, k: int) -> tuple[float, float, int]:
-    """Two numbers of one question: the mean of a decoder of their product, less the product of their means."""
+    """Two numbers of one question: the mean of a decoder of their product less the product of their means."""
     both = [marginal_of(counted, i) for i in (j, k)]
     levels = np.outer(both[0].targets["value"], both[1].targets["value"]).ravel()
     product = both[0].decoder(levels) if len(levels) == len(both[0].rows) else None
     if product is None:
         table = channel_of(counted.survey, j)[0].mechanism
-        raise InvalidInput(f"the table {table!r} of this pair does not determine the product of its numbers")
+        raise InvalidInput(
+            f"the covariance cannot be estimated: the table {table!r} does not determine the product"
+        )
     counts = counts_of(counted, j).astype(np.float64)
     r = float(counts.sum())
     if r < 2:
@@ -231,7 +234,7 @@ def _within(counted: Counted, j: int, k: int) -> tuple[float, float, int]:
 
 
 def product_question(survey: Survey, j: int, k: int) -> int | None:
-    """The number of the dimension that asks for the product of dimensions j and k; None if there is none."""
+    """The position of the dimension that is the product of dimensions j and k; None if there is none."""
     names = {survey.schema.names[i] for i in (j, k)}
     for number, dimension in enumerate(survey.schema):
         if isinstance(dimension, Product) and set(dimension.product) == names:
@@ -241,7 +244,7 @@ def product_question(survey: Survey, j: int, k: int) -> int | None:
 
 
 def _mean(counted: Counted, i: int) -> tuple[float, float, float]:
-    """The mean of a number on [−1, 1], its variance, and the variance of the users' own values."""
+    """The mean of a number on [−1, 1], the variance of that mean, and the variance of the users' values."""
     marginal, counts = marginal_of(counted, i), counts_of(counted, i)
     r = float(counts.sum())
     if r < 2:
@@ -253,11 +256,11 @@ def _mean(counted: Counted, i: int) -> tuple[float, float, float]:
 
 
 def _by_product(counted: Counted, j: int, k: int, product: int) -> tuple[float, float, int]:
-    """Ĉ = x̄ − s̄·t̄ on [−1, 1]², its standard error and the fewest answers of the three questions.
+    """Ĉ = x̄ − s̄·t̄ on [−1, 1]², its standard error, and the smallest number of answers of the three questions.
 
-    To first order Ĉ moves as x̄ − t̄·s̄ᵢ − s̄·t̄ᵢ. With n users, q questions and m answers each, two means vary together by
-    −κ/n times the covariance of the users' own values, κ = (q − m)/(m(q − 1)) (1 if m = 1). For values without third
-    moments about their means this adds 2κ/n·(s̄t̄·C + t̄²·S_s + s̄²·S_t), S being the variances of the users' values.
+    To first order Ĉ varies as x̄ − t̄·s̄ᵢ − s̄·t̄ᵢ. With n users, q questions and m answers per user, the covariance of two
+    means is −κ/n times that of the users' values, κ = (q − m)/(m(q − 1)) (1 if m = 1). If third central moments are 0,
+    this adds 2κ/n·(s̄t̄·C + t̄²·S_s + s̄²·S_t), where S are the variances of the users' values.
     """
     survey = counted.survey
     (s, var_s, spread_s), (t, var_t, spread_t), (x, var_x, _) = (_mean(counted, i) for i in (j, k, product))

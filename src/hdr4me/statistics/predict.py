@@ -1,7 +1,7 @@
-"""How far a second round may narrow a range, and what the round is expected to gain.
+"""The range of a second round, and the expected gain of that round.
 
-What lies outside the narrower range counts as its nearer end, which is a bias; the width makes the squared bias and the
-variance together least for the pilot's distribution and for what the pilot may have missed. The constants are fixed by
+Values outside the narrower range are clipped to its ends, which is a bias. The range minimizes the squared bias plus
+the variance for the pilot's distribution and for values that the pilot may have missed. The constants are fixed by
 benchmarks/second_rounds.py, and tests/statistics/test_round_constants.py fails when one of them changes.
 """
 
@@ -20,13 +20,13 @@ from hdr4me.mechanisms.priors import as_prior
 from hdr4me.statistics.calibrate import Floats
 from hdr4me.statistics.shapes import Grid
 
-# No range is narrowed to less than LEAST of its width, and none unless the expected squared error falls below WORTH.
+# A range keeps at least the share LEAST of its width, and it is narrowed only if the squared error falls below WORTH.
 LEAST, WORTH = 0.1, 0.85
 # The share of users beyond a moved end whom a pilot may miss, in units of the noise of its mean on [−1, 1]. Values of
 # which more than _HEAP lie at an end of the range (counts with many zeros, yes or no) have long tails: HEAPED.
 UNSEEN, HEAPED = 0.4, 1.2
 _HEAP, _AT_END = 0.5, 1 / 32
-# Steps of the grid by which each end is moved outwards: where the pilot puts it is uncertain.
+# Steps of the grid by which each end is moved outwards, because the pilot's estimate of it is uncertain.
 MARGIN, _STEPS = 1, 65
 _DRAWS, _SEED = 24, 20261116
 # The table of least mean variance decides on the next round's ranges; each number gets the better one of GENERAL.

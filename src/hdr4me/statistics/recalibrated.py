@@ -1,4 +1,4 @@
-"""An answer re-calibrated: its means together, the frequencies of each dimension on their simplex."""
+"""Re-calibration of an answer: means together, frequencies of each dimension on the simplex."""
 
 from __future__ import annotations
 
@@ -22,30 +22,29 @@ if TYPE_CHECKING:
     from hdr4me.statistics.answer import Answer
 
 
-SHARES = "Shares of selections are cut to [0, 1], numbers chosen to how many may be chosen."
+SHARES = "Shares of selections are clipped to [0, 1], and numbers chosen to the allowed range."
 VECTORS = "Coordinates of vectors are re-calibrated together with the means."
-_FEW = 12
+_FEWEST = 12  # with fewer answers an average-coverage interval is the conservative one
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows that were re-calibrated together: new values on the scale of the method, errors, advice, intervals."""
+    """Rows that were re-calibrated together: new values and errors on the scale of the method, advice, intervals."""
 
     rows: Rows
     scaled: Floats
     error: Floats
     advice: str
-    found: Recalibration | None = (
-        None  # has intervals of other kinds than "conservative", on the scale of the method
-    )
+    found: Recalibration | None = None  # computes the other kinds of intervals, on the scale of the method
 
 
 def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer:
-    """Everything an answer holds, re-calibrated.
+    """The answer with all of its rows re-calibrated.
 
-    Means, and coordinates of vectors, share one fit on [−1, 1]. Frequencies: the same method on [0, 1], then the
-    simplex. Shares of selections and the number chosen are cut to their range. Rows without a standard error, and rows
-    of other statistics, stay as they are. What was moved has no standard error (NaN): its bias is not known.
+    Means and coordinates of vectors share one fit on [−1, 1]. Frequencies use the same method on [0, 1] and are then
+    projected onto the simplex. Shares of selections and the number chosen are clipped to their range. Rows without a
+    standard error and rows of other statistics are unchanged. A changed row has no standard error (NaN), because its
+    bias is not known.
     """
     check_method(method, options, FREQUENCY_OPTIONS | OPTIONS)
     if method == "none":
@@ -75,14 +74,17 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
         for part in parts:
             rows = part.rows
             ends = (np.clip(end[rows], low[rows], high[rows]) for end in (lower, upper))
-            honest = containing(value[rows], *ends)
+            conservative = containing(value[rows], *ends)
             if kind != "conservative" and part.found is not None:
                 own = part.found.interval(level, kind)
                 made = in_units(own[0], rows), in_units(own[1], rows)
                 if kind == "average":
-                    made = _for_few_answers(answer, rows, level, made, honest)
-                honest = np.clip(made[0], low[rows], high[rows]), np.clip(made[1], low[rows], high[rows])
-            lower[rows], upper[rows] = honest
+                    made = _for_small_samples(answer, rows, level, made, conservative)
+                conservative = (
+                    np.clip(made[0], low[rows], high[rows]),
+                    np.clip(made[1], low[rows], high[rows]),
+                )
+            lower[rows], upper[rows] = conservative
         return lower, upper
 
     return replace(
@@ -123,14 +125,19 @@ def _known(answer: Answer, *statistics: str) -> Rows:
     return np.flatnonzero(np.isfinite(answer.scaled_error) & ~answer.not_significant & wanted)
 
 
-def _for_few_answers(
-    answer: Answer, rows: Rows, level: float, average: tuple[Floats, Floats], honest: tuple[Floats, Floats]
+def _for_small_samples(
+    answer: Answer,
+    rows: Rows,
+    level: float,
+    average: tuple[Floats, Floats],
+    conservative: tuple[Floats, Floats],
 ) -> tuple[Floats, Floats]:
-    """Average intervals, longer in rows with few answers, and never longer than the honest ones there.
+    """Average-coverage intervals, widened for small samples up to the conservative intervals.
 
-    The larger of a row's own and the pooled standard error counts, times Student's quantile over the normal one.
+    They are widened to the larger of the row's and the pooled standard error, and by the ratio of Student's quantile
+    to the normal one.
     """
-    small_sample = np.isin(rows, answer._few_rows(level, False))
+    small_sample = np.isin(rows, answer._small_sample_rows(level, False))
     if not small_sample.any():
         return average
     own, number = answer.scaled_error[rows], answer.n_answers[rows]
@@ -139,18 +146,20 @@ def _for_few_answers(
     longer *= quantile(level, number, 1) / float(ndtri(0.5 * (1 + level)))
     middle, half = 0.5 * (average[0] + average[1]), 0.5 * (average[1] - average[0]) * longer
     lower, upper = middle - half, middle + half
-    safe = small_sample & ((number < _FEW) | (own == 0) | (upper - lower > honest[1] - honest[0]))
+    safe = small_sample & (
+        (number < _FEWEST) | (own == 0) | (upper - lower > conservative[1] - conservative[0])
+    )
     lower, upper = (
         np.where(small_sample, new, old) for new, old in zip((lower, upper), average, strict=True)
     )
-    return np.where(safe, honest[0], lower), np.where(safe, honest[1], upper)
+    return np.where(safe, conservative[0], lower), np.where(safe, conservative[1], upper)
 
 
 def _steady_errors(answer: Answer, rows: Rows) -> Floats:
-    """Standard errors from the variance of one answer, pooled over all numbers that are asked in the same way.
+    """Standard errors from the variance of one answer, pooled over all numbers with the same channel.
 
-    Unlike a dimension's own standard error they are not correlated with its mean. An optional number and each
-    coordinate of an optional vector keep their own.
+    Unlike the standard error of a single dimension they are not correlated with its mean. An optional number and each
+    coordinate of an optional vector keep their own standard errors.
     """
     survey = answer.survey
     names = [answer.dimensions[i] for i in rows.tolist()]
@@ -183,7 +192,7 @@ def _frequencies(answer: Answer, method: str, options: dict[str, Any]) -> list[_
 
 
 def _shares(answer: Answer) -> _Part | None:
-    """Shares of selections, which need not sum to 1, and the number chosen: cut to their range."""
+    """Shares of selections, which need not sum to 1, and the number chosen, clipped to their range."""
     rows = _known(answer, "chosen", "number chosen")
     if not rows.size:
         return None
@@ -194,15 +203,15 @@ def _shares(answer: Answer) -> _Part | None:
 
 
 def _left(answer: Answer, method: str, means: _Part | None) -> list[str]:
-    """The advice on means that stay as they are, and on vectors."""
+    """The advice on means that are unchanged, and on vectors."""
     of_means = answer.of("mean")
     if method not in OPTIONS:
-        return [f"means are left as they are: {method} is for frequencies"] if len(of_means) else []
+        return [f"means are unchanged: {method} is a method for frequencies"] if len(of_means) else []
     return [VECTORS] if means is not None and any(c is not None for c in of_means.categories) else []
 
 
 def _bounds(answer: Answer) -> tuple[Floats, Floats]:
-    """The range of each row: the dimension's own for numbers, [0, 1] for shares, how many may be chosen."""
+    """The range of each row: that of the dimension for numbers, [0, 1] for shares, 0 to at_most for numbers chosen."""
     schema = answer.survey.schema
     pairs = np.tile([0.0, 1.0], (len(answer), 1))
     for i, (name, statistic) in enumerate(zip(answer.dimensions, answer.statistics, strict=True)):
@@ -226,10 +235,10 @@ def structure_of(
     along = _listed(order)
     curves = [along] if along and isinstance(along[0], str) else along
     together = _listed(groups.values() if isinstance(groups, Mapping) else groups)
-    place: dict[str, int] = {}
+    position_of: dict[str, int] = {}
     label: dict[str, str] = {}
     for kind, given, lists, words in (
-        ("order", order, curves, "a list of names along a curve, or several such lists"),
+        ("order", order, curves, "a list of names in order along a curve, or several such lists"),
         ("groups", groups, together, "lists of names that belong together"),
     ):
         if lists is None or any(_listed(members) is None for members in lists):
@@ -239,17 +248,17 @@ def structure_of(
                 if name not in numbers:
                     raise InvalidInput.of(kind, name, f"names of numeric dimensions: {', '.join(numbers)}")
                 if name in label:
-                    raise InvalidInput.of(kind, name, "each name may be in one curve or group")
+                    raise InvalidInput.of(kind, name, "each name at most once: in one curve or one group")
                 label[name] = f"{kind} {number}"
                 if kind == "order":
-                    place[name] = position
+                    position_of[name] = position
     if not label:
         return {}
-    return {"order": [place.get(name) for name in names], "groups": [label.get(name) for name in names]}
+    return {"order": [position_of.get(name) for name in names], "groups": [label.get(name) for name in names]}
 
 
 def _listed(given: Any) -> list[Any] | None:
-    """The members of a list, none if nothing is given; None for what is no list."""
+    """The members of a list, an empty list for None; None if the argument is not a list."""
     if given is None:
         return []
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else None

@@ -1,11 +1,12 @@
-"""The fitted shape of a number's values on a grid of bins, and bounds on shares that hold for every distribution.
+"""The fitted distribution of a number on a grid of bins, and bounds on shares that hold for every distribution.
 
 Give each cell a weight u. The mean weight of the reports estimates ∫ w(t) dF(t), w(t) = Σ_y P(y | t)·u_y. If w is at
-least 1 inside an interval and at least 0 outside, then share ≤ mean weight + z · its standard error, whatever F is. The
-weights used make the right-hand side smallest for an even spread of values. They never depend on the counts: choosing
-them by the counts would make the bound too small. Lower bounds are the same with w at most 1 inside and at most 0
-outside. w is linear between levels, so that checking levels and the interval's ends checks all values. Shorter bounds
-assume values spread evenly within each of `STRETCHES` equal stretches: w must keep its side on average over each.
+least 1 inside an interval and at least 0 outside, the mean weight is an upper bound of the share in expectation,
+whatever F is. The weights minimize the upper confidence limit for evenly spread values. They do not depend on the
+counts: weights chosen from the counts would give bounds that are too small. Lower bounds have w at most 1 inside and
+at most 0 outside. w is linear between levels, so checking the levels and the ends of the interval checks all values.
+Approximate bounds assume values spread evenly within each of `STRETCHES` equal subintervals: w must satisfy the
+inequality on average over each.
 """
 
 from __future__ import annotations
@@ -26,27 +27,27 @@ from hdr4me.statistics.intervals import Floats, quantile
 from hdr4me.statistics.statistic import Counted, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
-# Bins of the grid that shapes are fitted on. Neighboring cells are joined until there are at most _CELLS: EM is faster
-# and loses next to nothing.
+# The number of bins of a fitted distribution. Neighboring cells are joined until there are at most _CELLS: EM is then
+# faster with almost no loss of accuracy.
 BINS, _CELLS = 64, 96
-# Short bounds assume that values are evenly spread within each of so many stretches of the range.
+# Approximate bounds assume values spread evenly within each of this many equal subintervals of the range.
 STRETCHES = 32
-# The share without a value that weights are designed for, where a number is optional.
+# For optional numbers weights are designed for this share of users without a value.
 _ABSENT = 0.2
-# A design ends after _ROUNDS, or when its error changes by less than the share _SETTLED.
+# A design stops after _ROUNDS, or when its error changes by less than the fraction _SETTLED.
 _RIDGE, _ROUNDS, _FLAT, _SETTLED = 1e-10, 4, 1e-3, 0.1
-# Tables whose rows differ by less than this from those of the mirrored table share the designs of both sides.
+# If the rows of a table differ by less than this from those of its mirror image, both sides share their designs.
 _MIRROR = 1e-8
 
 
 def has_law(channel: Channel) -> bool:
-    """Whether a report is one of several cells with a law that depends on the value alone."""
+    """Whether a report is a single cell whose distribution depends on the value alone."""
     return channel.per_report == 1 and bool(channel.response.marginal().law.size)
 
 
 def shows_shape(dimension: Dimension, channel: Channel) -> bool:
-    """Whether reports show more of a number than its mean."""
-    # Rows that span two directions carry a mean and nothing else.
+    """Whether reports carry more information on a number than its mean."""
+    # A table of rank 2 carries the mean and nothing else.
     return "mean" in dimension.statistics and has_law(channel) and channel.response.marginal().rank > 2
 
 
@@ -57,14 +58,14 @@ def why_no_shape(what: str, dimension: Dimension, channel: Channel) -> str:
         return f"{refused}: it is a category; ask for its frequency"
     return (
         f"{refused} from reports by {channel.mechanism!r}: its "
-        f"{getattr(channel, 'n_cells', 'few')} cells carry the mean and nothing else. Create the survey with "
+        f"{getattr(channel, 'n_cells', 'report')} cells carry the mean and nothing else. Create the survey with "
         "mechanism = 'square_wave' (best for distributions), 'piecewise' or 'optimal' at epsilon above 0.05"
     )
 
 
 @dataclass
 class Bounds:
-    """Bounds for the shares of one table's dimension; designed weights are kept for the next counts."""
+    """Bounds on shares for one dimension of a table; designed weights are cached."""
 
     marginal: Marginal
     _kept: dict[tuple[float, float, int, float, bool, bool], Floats] = field(default_factory=dict, repr=False)
@@ -80,17 +81,18 @@ class Bounds:
     def share(
         self, counts: Floats, low: float, high: float, level: float = 0.95, *, even: bool = False
     ) -> tuple[float, float]:
-        """Bounds of the share of users, of those who have a value, whose value is in [low, high] on [−1, 1]."""
+        """Bounds on the share of users, among those who have a value, whose value is in [low, high] on [−1, 1]."""
         return tuple(self.side(counts, low, high, level, upper, even) for upper in (False, True))  # type: ignore[return-value]
 
     def side(
         self, counts: Floats, low: float, high: float, level: float, upper: bool, even: bool = False
     ) -> float:
-        """One of the two bounds; each is exceeded with probability (1 − level)/2 at most."""
+        """One of the two bounds; each fails with probability at most (1 − level)/2."""
         if not self.marginal.optional:
             found = self._bound(counts, low, high, level, upper, even)
         else:
-            # A ratio: the share with a value in the interval over the share with a value, each at half the error.
+            # The ratio of the share with a value in the interval to the share with a value; each bound has half of the
+            # error probability.
             half = (1.0 + level) / 2
             inside = self._bound(counts, low, high, half, upper, even)
             present = self._bound(counts, -1.0, 1.0, half, not upper, even)
@@ -106,9 +108,9 @@ class Bounds:
         return mean + error if upper else mean - error
 
     def _weights(self, low: float, high: float, r: float, level: float, upper: bool, even: bool) -> Floats:
-        """The weights of a bound for about r reports, shared by numbers of reports within a factor of 1.19.
+        """The weights of a bound for about r reports; numbers of reports within a factor of 1.19 share them.
 
-        Any weights that keep their side make a valid bound, so that sharing costs a little width and no coverage.
+        Any weights that satisfy the inequalities give a valid bound, so sharing costs a little width and no coverage.
         """
         scale = round(2 * np.log2(r))
         key = (low, high, scale, level, upper, even)
@@ -117,7 +119,7 @@ class Bounds:
         law, target = self._target(low, high, upper, even)
         sign, r = 1.0 if upper else -1.0, 2.0 ** (scale / 2)
         if self._mirrored and low == -1.0 and -1.0 < high < 1.0 and not upper:
-            # The share up to x is 1 less the share beyond x, whose upper bound is that up to −x in the mirror.
+            # The share up to x is 1 less the share beyond x, which is the share up to −x in the mirror image.
             u = 1.0 - self._weights(-1.0, -high, r, level, True, even)[::-1]
             found = np.asarray(u - max(0.0, float((law @ u - target).max())))
         else:
@@ -126,7 +128,7 @@ class Bounds:
         return found
 
     def _target(self, low: float, high: float, upper: bool, even: bool) -> tuple[Floats, Floats]:
-        """Rows of the law, and what w must reach there (lower bound: must not exceed)."""
+        """Rows of the law, and the values that w must reach there (for a lower bound: must not exceed)."""
         marginal = self.marginal
         if even:
             edges = np.linspace(-1.0, 1.0, STRETCHES + 1)
@@ -147,7 +149,7 @@ class Bounds:
         return law, target
 
     def _reference(self) -> Floats:
-        """The law of a report if values are spread evenly."""
+        """The distribution of a report if values are spread evenly."""
         marginal = self.marginal
         even = marginal.in_bins(np.array([-1.0, 1.0])).mean(axis=(0, 1))
         if not marginal.optional:
@@ -156,18 +158,18 @@ class Bounds:
 
 
 def _design(law: Floats, target: Floats, reference: Floats, r: float, reach: float) -> Floats:
-    """Weights u with law @ u ≥ target and the least mean + reach·error/√r under the reference.
+    """Weights u with law @ u ≥ target that minimize mean + reach·error/√r under the reference distribution.
 
     For a fixed trade-off λ the problem min b·u + λ/2·Σ b(u − m)², m near the mean, is a quadratic program whose dual is
-    a non-negative least squares problem; λ = reach/(√r·error) follows in a few rounds. The solution is shifted by what
-    it lacks, so the inequality holds whatever the solver's accuracy.
+    a non-negative least squares problem. λ = reach/(√r·error) is found by iteration. The solution is shifted by its
+    largest violation, so the inequality holds whatever the accuracy of the solver.
     """
     used = reference > 0
     a, b = law[:, used], reference[used]
     gram = (a / b) @ a.T
     gram[np.diag_indices_from(gram)] += _RIDGE * np.trace(gram)
     root = cholesky(gram)
-    best = np.full(b.size, max(float(target.max()), 0.0))  # no information: always valid
+    best = np.full(b.size, max(float(target.max()), 0.0))  # always valid, and ignores the reports
     least, mean, error = float(best[0]), 0.5, 1.0
     for _ in range(_ROUNDS):
         trade = reach / (np.sqrt(r) * max(error, _FLAT))
@@ -189,9 +191,10 @@ def _design(law: Floats, target: Floats, reference: Floats, r: float, reach: flo
 
 @dataclass(frozen=True)
 class Shape:
-    """The distribution of one dimension's values on [−1, 1], fitted to its counts.
+    """The distribution of the values of one dimension on [−1, 1], fitted to its counts.
 
-    `states` are the fitted probabilities: bins × others' inputs, then "no value"; `strength` is the smoothing, 0 to 1.
+    `states` are the fitted probabilities: bins × inputs of the other dimensions of the question, then "no value".
+    `strength` is the smoothing, from 0 to 1.
     """
 
     counts: Floats
@@ -214,19 +217,19 @@ class Shape:
         p, total, edges = np.asarray(p, np.float64), self.cumulative, self.grid.edges
         left = np.searchsorted(total, p, side="left").clip(1, len(edges) - 1)
         gap = total[left] - total[left - 1]
-        # Of a flat stretch the middle.
+        # Where the cdf is flat the quantile is the middle of the flat part.
         share = np.divide(p - total[left - 1], gap, out=np.full(np.shape(p), 0.5), where=gap > 0)
         return np.asarray(edges[left - 1] + share * (edges[left] - edges[left - 1]))
 
     @property
     def spiky(self) -> bool:
-        """Whether the counts want (almost) no smoothing: then short intervals, which assume no spikes, may miss."""
+        """Whether (almost) unsmoothed fits are best: a sign of atoms, which approximate intervals assume absent."""
         return self.strength <= LADDER[-2]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What the fits of one table have in common."""
+    """The grid and the joined cells that all fits of one table share."""
 
     edges: Floats
     law: Floats
@@ -235,7 +238,7 @@ class Grid:
 
     @classmethod
     def of(cls, marginal: Marginal, bins: int = BINS) -> Grid:
-        """The law of joined cells given a bin of values, or "no value", and given the others' inputs."""
+        """The distribution of joined cells given a bin of values, or "no value", and the other dimensions' inputs."""
         edges = np.linspace(-1.0, 1.0, bins + 1)
         own = marginal.in_bins(edges)
         law = own.reshape(-1, own.shape[-1])
@@ -250,7 +253,7 @@ class Grid:
         return np.asarray(np.add.reduceat(counts, self.starts, axis=-1))
 
     def cumulative(self, states: Floats) -> Floats:
-        """Cumulative shares among those who have a value, shape (rows, edges)."""
+        """Cumulative shares among users who have a value, of shape (rows, edges)."""
         bins, others = self.shape
         own = states[:, : bins * others].reshape(len(states), bins, others).sum(axis=2)
         total = np.cumsum(own, axis=1)
@@ -263,13 +266,13 @@ _bounds = lru_cache(maxsize=64)(Bounds)
 def shapes(
     counted: Counted, dimensions: Sequence[int], progress: Callable[[int, int], None] | None = None
 ) -> dict[int, Shape]:
-    """The shapes of dimensions that have two reports or more; those with the same table are fitted together."""
+    """The fitted distributions of dimensions with two or more reports; equal tables are fitted together."""
     alike: dict[tuple[int, int], list[int]] = {}
     counts = {j: counts_of(counted, j).astype(np.float64) for j in dimensions}
     for j in dimensions:
         if counts[j].sum() >= 2:
-            channel, place = channel_of(counted.survey, j)
-            alike.setdefault((id(channel), place), []).append(j)
+            channel, position = channel_of(counted.survey, j)
+            alike.setdefault((id(channel), position), []).append(j)
     found: dict[int, Shape] = {}
     n_all = sum(map(len, alike.values()))
     for group in alike.values():

@@ -1,4 +1,4 @@
-"""What a statistic is, and asking one, or all that are asked by default, of the counts of a survey."""
+"""The `Statistic` base class, the registry of statistics, and the two functions that compute them from a tally."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Progress = Callable[[int, int], None]
 
 
 class Counted(Protocol):
-    """What statistics need of a tally."""
+    """The attributes of a tally that statistics use."""
 
     @property
     def survey(self) -> Survey: ...
@@ -41,24 +41,25 @@ def counts_of(counted: Counted, j: int) -> NDArray[np.int64]:
 
 
 def channel_of(survey: Survey, j: int) -> tuple[Channel, int]:
-    """The channel of dimension j, and which of its question's dimensions it is."""
+    """The channel of dimension j, and the position of that dimension in its question."""
     question = survey.questions[survey.question_of(j)]
     return question.channel, question.dimensions.index(j)
 
 
 def marginal_of(counted: Counted, j: int) -> Marginal:
-    """The law of a report about dimension j."""
-    channel, place = channel_of(counted.survey, j)
-    return channel.response.marginal(place)
+    """The distribution of a report about dimension j, given the value."""
+    channel, position = channel_of(counted.survey, j)
+    return channel.response.marginal(position)
 
 
 @dataclass(frozen=True)
 class Part:
-    """The rows that a statistic gives for one dimension.
+    """The rows of a statistic for one dimension.
 
     `value` and `error` (a standard error, NaN if unknown) are on [−1, 1] if `scaled`, otherwise in final units.
     `intervals`, on the same scale, are given where they are not the standard error times a quantile. `n_answers` and
-    `unsure` are one for all rows or one for each. `few` holds a small-sample law and the number of each row in it.
+    `not_significant` are one for all rows or one for each. `small_sample` holds a small-sample law and the index of
+    each row in it.
     """
 
     dimension: int
@@ -74,10 +75,10 @@ class Part:
 
 
 class Statistic(ABC):
-    """A question put to the counts of a survey.
+    """A statistic that is computed from the counts of a survey.
 
-    Another package derives from this class and registers an instance in `STATISTICS`; `hdr4me.ask`, the command line
-    and answers then know it by name. `by_default` says whether `tally.estimate()` asks it too.
+    Another package derives from this class and registers an instance in `STATISTICS`. `hdr4me.ask` and the command
+    line then find the statistic by its name. If `by_default` is true, `tally.estimate()` computes it too.
 
     Examples
     --------
@@ -91,7 +92,7 @@ class Statistic(ABC):
 
     @abstractmethod
     def supports(self, dimension: Dimension, channel: Channel) -> bool:
-        """Whether this channel's counts can answer it for this dimension."""
+        """Whether the statistic can be computed for this dimension from the counts of this channel."""
 
     @abstractmethod
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
@@ -100,20 +101,22 @@ class Statistic(ABC):
         Parameters
         ----------
         counted, dimensions
-            A tally, and the dimensions' numbers in the schema.
+            A tally, and the positions of the dimensions in the schema.
         options
-            Those of this statistic, by name.
+            The options of this statistic, by name.
         """
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
-        """Why it does not support a dimension, and what to do instead."""
-        return f"the {self.name} of {dimension.name!r} cannot be told from reports by {channel.mechanism!r}"
+        """Why the statistic does not support a dimension, and what to do instead."""
+        return (
+            f"the {self.name} of {dimension.name!r} cannot be estimated from reports by {channel.mechanism!r}"
+        )
 
     def check_options(self, options: dict[str, Any], *allowed: str) -> None:
         """Refuse options that the statistic does not accept."""
         more = set(options) - set(allowed)
         if more:
-            raise InvalidInput(f"option {min(more)!r} is not one of the {self.name}")
+            raise InvalidInput(f"the {self.name} has no option {min(more)!r}")
 
 
 STATISTICS: Registry[Statistic] = Registry(
@@ -140,9 +143,9 @@ STATISTICS: Registry[Statistic] = Registry(
 
 
 def estimate(counted: Counted) -> Answer:
-    """Every statistic that is asked by default, of every dimension that it supports, in the schema's order.
+    """Every default statistic of every dimension that supports it, in the order of the schema.
 
-    These are means of numbers and frequencies of categories, and what other packages add.
+    The default statistics are means of numbers, frequencies of categories, and those that other packages add.
 
     Examples
     --------
@@ -154,15 +157,15 @@ def estimate(counted: Counted) -> Answer:
     """
     schema = counted.survey.schema
     by_dimension: dict[int, list[tuple[str, Part]]] = {j: [] for j in range(len(schema))}
-    # Modules of other built-in statistics are not loaded.
+    # Other built-in statistics are not needed here, so their modules are not imported.
     own = {name for dimension in schema for name in dimension.statistics}
     for name in STATISTICS.names:
         if name in STATISTICS.built_in - own:
             continue
         statistic = STATISTICS[name]
         if statistic.by_default:
-            served = [j for j in by_dimension if _serves(statistic, counted, j)]
-            for part in statistic.parts(counted, served):
+            supported = [j for j in by_dimension if _supports(statistic, counted, j)]
+            for part in statistic.parts(counted, supported):
                 by_dimension[part.dimension].append((statistic.name, part))
     return _answer(counted, [pair for pairs in by_dimension.values() for pair in pairs])
 
@@ -179,8 +182,9 @@ def ask(
     dimensions
         A name, several names, or None for every dimension that the statistic supports.
     options
-        Those of the statistic itself. Statistics of a distribution accept `progress`, a function that is called with
-        how many dimensions are done and how many there are, while they are fitted and while intervals are made.
+        Options of the statistic. Statistics of a distribution accept `progress`, a function of two integers: the
+        number of dimensions that are done and the total number. It is called while distributions are fitted and
+        while intervals are computed.
 
     Examples
     --------
@@ -192,18 +196,18 @@ def ask(
     """
     asked, survey = STATISTICS[statistic], counted.survey
     if dimensions is None:
-        chosen = [j for j in range(len(survey.schema)) if _serves(asked, counted, j)]
+        chosen = [j for j in range(len(survey.schema)) if _supports(asked, counted, j)]
     else:
         names = [dimensions] if isinstance(dimensions, str) else list(dimensions)
         chosen = [survey.schema.index(name) for name in names]
         for j in chosen:
-            if not _serves(asked, counted, j):
+            if not _supports(asked, counted, j):
                 raise InvalidInput(asked.refusal(survey.schema.dimensions[j], channel_of(survey, j)[0]))
     parts = asked.parts(counted, chosen, **options)
     return _answer(counted, [(asked.name, part) for part in parts], options.get("progress"))
 
 
-def _serves(statistic: Statistic, counted: Counted, j: int) -> bool:
+def _supports(statistic: Statistic, counted: Counted, j: int) -> bool:
     return statistic.supports(counted.survey.schema.dimensions[j], channel_of(counted.survey, j)[0])
 
 
@@ -212,7 +216,7 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress 
     parts = [part for _, part in pairs]
 
     def each(name: str, dtype: Any) -> NDArray[Any]:
-        """A part's numbers, or its one number, for each of its rows."""
+        """The values of an attribute for each row; a single value is repeated."""
         filled = [np.broadcast_to(getattr(part, name), len(part.categories)) for part in parts]
         return np.concatenate([np.zeros(0, dtype), *filled]).astype(dtype)
 
@@ -244,7 +248,7 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress 
 def _intervals(
     parts: list[Part], scale: Floats, middle: Floats, progress: Progress | None
 ) -> Intervals | None:
-    """Intervals of all parts in units, where a part has its own; the others' come from their standard errors."""
+    """Intervals of all parts in units; a part without intervals of its own gets them from its standard errors."""
     if all(part.intervals is None for part in parts):
         return None
 

@@ -1,4 +1,7 @@
-"""Surveys: what is asked, and through which channels; standard library only to load and use."""
+"""Surveys: the questions and the channels that randomize the answers.
+
+Loading and using a survey needs only the standard library.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The one text of a JSON document, and its SHA-256; standard library only.
+"""The canonical text of a JSON document, and its SHA-256; standard library only.
 
-The form is RFC 8785 (JSON Canonicalization Scheme), so that a client in any language finds the same
-fingerprint: sorted keys, no white space, UTF-8, numbers as ECMAScript prints them.
+The format is RFC 8785 (JSON Canonicalization Scheme), so that a client in any language computes the same fingerprint:
+sorted keys, no white space, UTF-8, numbers as ECMAScript prints them.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ def canonical(document: Any) -> str:
 
 
 def number(x: int | float) -> str:
-    """`x` as ECMAScript prints it: the shortest digits that read back as the same double."""
+    """`x` as ECMAScript prints it: the shortest digits that parse to the same double."""
     if isinstance(x, int):
         if abs(x) > 2**53:
-            raise InvalidInput(f"the integer {x} is beyond 2**53: JSON readers would round it")
+            raise InvalidInput(f"the integer {x} exceeds 2**53, so JSON parsers would round it")
         return str(x)
     if not math.isfinite(x):
         raise InvalidInput(f"{x} has no JSON form")
     if x == 0:
         return "0"
-    # repr gives the same shortest digits as ECMAScript; only where the point and the exponent go differs.
+    # repr gives the same digits as ECMAScript; only the positions of the point and the exponent differ.
     negative, places, exponent = Decimal(repr(x)).normalize().as_tuple()
     digits, sign = "".join(map(str, places)), "-" * negative
     point = len(digits) + int(exponent)
@@ -74,8 +74,8 @@ def _digest(fields: dict[str, str]) -> str:
     return hashlib.sha256(f"{{{text}}}".encode()).hexdigest()
 
 
-def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An `object_pairs_hook` that refuses a repeated field: readers differ in which one they take."""
+def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An `object_pairs_hook` that refuses duplicate fields, which parsers treat differently."""
     document = dict(pairs)
     if len(document) < len(pairs):
         raise ValueError("a field appears twice")
@@ -83,16 +83,16 @@ def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse(text: str | bytes) -> Any:
-    """The document in `text`: no field twice, nothing nested deeper than `MAX_DEPTH`; else ValueError."""
+    """The document in `text`; ValueError if a field is duplicated or the nesting exceeds `MAX_DEPTH`."""
     try:
-        document = json.loads(text, object_pairs_hook=no_twins)
+        document = json.loads(text, object_pairs_hook=no_duplicates)
     except RecursionError:
         raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels") from None
     return shallow(document)
 
 
 def shallow(document: Any) -> Any:
-    """The document itself, unless it is nested deeper than `MAX_DEPTH`: then ValueError."""
+    """The document itself; ValueError if it is nested deeper than `MAX_DEPTH`."""
     level = [document]
     for _ in range(MAX_DEPTH):
         level = [

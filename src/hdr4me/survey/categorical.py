@@ -1,6 +1,6 @@
-"""One of some categories, and several of them at once; standard library only.
+"""One category out of a list, and several categories at once; standard library only.
 
-A value that is missing or names no category becomes the default. Nothing here raises because of a value.
+A value that is missing or not a category becomes the default. No value raises an exception here.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from hdr4me.survey.values import check_name, first_twice, is_blank, is_unicode, 
 
 MAX_CATEGORIES = 1_000_000
 MISSING = "missing"  # the category of a missing value where a dimension is optional
-SEPARATOR = "|"  # between the choices of a text, as CSV files have them
+SEPARATOR = "|"  # between the choices in a string, as in CSV files
 
 
 class _Listed(Dimension):
-    """A dimension with a list of categories, perhaps from a file."""
+    """A dimension with a list of categories, which may come from a file."""
 
     labels: tuple[str, ...]
 
@@ -53,26 +53,26 @@ class Categorical(_Listed):
     Parameters
     ----------
     name
-        The column that holds it.
+        The name of the column.
     categories
-        At least two different strings; whole numbers and truth values are taken by their `label`.
+        At least two different strings. Integers and Booleans are converted to strings.
     default
-        What stands for a missing or unknown value: the first category unless given.
+        The replacement for a missing or unknown value; the first category unless given.
     optional
-        Whether there is one more category, "missing", which is the default: how many have no (known) value is then an
-        answer.
+        Whether there is one more category, "missing", which is the default. The share of users without a known value
+        is then estimated too.
     file
-        The name of a file that holds the categories, one a line. If there are more than 4,096 of them, documents have
-        the name and a hash of the list instead of the list.
+        The name of a file with the categories, one per line. If there are more than 4,096, survey documents hold the
+        file name and a hash of the list instead of the list.
 
     Examples
     --------
     >>> Categorical("smoker", ["no", "yes"], optional=True).categories
     ('no', 'yes', 'missing')
     >>> smoker = Categorical("smoker", ["no", "yes"])
-    >>> smoker.default, smoker.place("yes", 2) >> 16, smoker.place(7, 2) >> 16
+    >>> smoker.default, smoker.encode("yes", 2) >> 16, smoker.encode(7, 2) >> 16
     ('no', 1, 0)
-    >>> Categorical("rooms", [1, 2, 3]).categories
+    >>> Categorical("children", [1, 2, 3]).categories
     ('1', '2', '3')
     """
 
@@ -99,7 +99,7 @@ class Categorical(_Listed):
             raise refused(name, f"categories = {categories!r} must be a list")
         labels = tuple(self._checked(name, category) for category in categories)
         if not isinstance(optional, bool) or (optional and default is not None):
-            raise refused(name, "optional is true or false, and goes without a default")
+            raise refused(name, "optional must be true or false, and cannot be combined with a default")
         listed = labels
         if optional:
             labels, default = (*labels, MISSING), MISSING
@@ -123,25 +123,25 @@ class Categorical(_Listed):
 
     @cached_property
     def index(self) -> Mapping[str, int]:
-        """The number of each category."""
+        """The index of each category."""
         return {category: i for i, category in enumerate(self.labels)}
 
     @cached_property
     def _by_meaning(self) -> Mapping[str, int]:
-        """The number of the only category of each meaning."""
+        """The index of the only category of each meaning."""
         meanings = [meaning(category) for category in self.labels]
         counts = Counter(meanings)
         return {meaning: i for i, meaning in enumerate(meanings) if counts[meaning] == 1}
 
     @property
     def optional(self) -> bool:
-        """Whether a missing value is a category of its own."""
+        """Whether "missing" is one of the categories."""
         return self.default == self.labels[-1] == MISSING
 
     def find(self, value: Any) -> int | None:
-        """The number of the category that a value names, or None.
+        """The index of a value's category, or None.
 
-        It is the category that is the value's label. If there is none, it is the only category with the label's
+        It is the category that equals the value's label. If there is none, it is the only category with the same
         meaning: `True`, `TRUE` and `true` mean the same, and so do `3.0` and `3`.
 
         >>> night = Categorical("night", ["False", "True"])
@@ -155,10 +155,10 @@ class Categorical(_Listed):
         return self._by_meaning.get(meaning(text)) if found is None else found
 
     def clean(self, value: Any) -> int:
-        """The number of the category that the value names, or of the default."""
+        """The index of the value's category, or of the default."""
         try:
             found = self.find(value)
-        except Exception:  # a value may be an object that raises anything at all
+        except Exception:  # a value may be an object that raises any exception
             found = None
         return self.index[self.default] if found is None else found
 
@@ -183,22 +183,23 @@ class Categorical(_Listed):
 class Selection(_Listed):
     """Any of `categories`, at most `at_most` of them.
 
-    A value is a list of categories, or a text with `|` between them. Choices that are no category are passed over. Of
-    too many choices the first ones in the schema's order count. No value means: nothing chosen, unless it is optional.
+    A value is a list of categories, or a string with `|` between them. Unknown choices are ignored. If there are too
+    many choices, the first in the schema's order count. A missing value counts as nothing chosen unless the dimension
+    is optional.
 
     Parameters
     ----------
     name
-        The column that holds it.
+        The name of the column.
     categories
         At least two different strings without `|`.
     at_most
-        How many of them count.
+        The largest number of choices that count.
     optional
-        Whether there is one more category, "missing", for a value that is missing or names no category: how many have
-        no (known) value is then an answer. An empty list, or a text of bars alone, is nothing chosen.
+        Whether there is one more category, "missing", for a value that is missing or has no known category. The share
+        of such users is then estimated too. An empty list, or a string of bars only, means nothing chosen.
     file
-        The name of a file that holds the categories (see `Categorical`).
+        The name of a file with the categories (see `Categorical`).
 
     Examples
     --------
@@ -233,7 +234,7 @@ class Selection(_Listed):
         labels, n_own = known.labels, len(known.labels) - optional
         for category in labels:
             if SEPARATOR in category or not category.strip():
-                raise refused(name, f"category {category!r} must not be blank or have {SEPARATOR!r} in it")
+                raise refused(name, f"category {category!r} must not be blank or contain {SEPARATOR!r}")
         if type(at_most) is not int or not 1 <= at_most <= n_own:
             raise refused(name, f"at_most = {at_most!r} must be an integer from 1 to {n_own}")
         if comb(len(labels) + at_most, at_most) > MAX_INPUTS:
@@ -245,7 +246,7 @@ class Selection(_Listed):
         return Categorical(self.name, self.labels)
 
     def choices(self, value: Any) -> tuple[set[int], int]:
-        """The numbers of the categories that a value names, and how many choices name none."""
+        """The indices of the categories in a value, and the number of unknown choices."""
         try:
             if isinstance(value, str):
                 parts: list[Any] = [part.strip() for part in value.split(SEPARATOR)]
@@ -254,12 +255,12 @@ class Selection(_Listed):
             else:
                 parts = list(value) if isinstance(value, Iterable) else [value]
             found = [self._known.find(part) for part in parts if part is not None and part != ""]
-        except Exception:  # a value may be an object that raises anything at all
+        except Exception:  # a value may be an object that raises any exception
             return set(), 1
         return {k for k in found if k is not None}, found.count(None)
 
     def clean(self, value: Any) -> tuple[int, ...]:
-        """The numbers of the categories that count, in increasing order."""
+        """The indices of the categories that count, in increasing order."""
         found, wrong = self.choices(value)
         if self.optional and not found and (wrong or not self._is_set(value)):
             return (len(self.labels) - 1,)
@@ -267,13 +268,13 @@ class Selection(_Listed):
 
     @staticmethod
     def _is_set(value: Any) -> bool:
-        """Whether a value that names nothing is a set all the same, rather than no value."""
+        """Whether a value without a category is an empty set rather than missing."""
         if isinstance(value, str):
             return SEPARATOR in value
         return isinstance(value, Iterable) and not isinstance(value, Mapping | bytes)
 
     def encode(self, value: Any, size: int) -> int:
-        """The number of the set of choices, filled up with dummies to `at_most` items."""
+        """The index of the set of choices, padded with dummies to `at_most` items."""
         chosen, v = self.clean(value), len(self.labels)
         dummies = range(v, v + self.at_most - len(chosen))
         return rank((*chosen, *dummies)) << FRACTION_BITS

@@ -1,7 +1,8 @@
-"""Long lists of categories in files of their own; standard library only.
+"""Long lists of categories in separate files; standard library only.
 
-If a survey takes more than `LONG` categories from a file, its document has the file's name, the number of categories
-and the SHA-256 of the list. The file is looked for in the document's folder and in those of `HDR4ME_CATEGORIES`.
+If a survey has more than `LONG` categories from a file, its document holds the name of the file, the number of
+categories and the SHA-256 of the list. The file is searched for in the folder of the document and in the folders of the
+environment variable `HDR4ME_CATEGORIES`.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.survey.values import refused
 
 T = TypeVar("T")
-LONG = 4096  # up to this many categories of a file are written out in the document
+LONG = 4096  # a document holds up to this many categories of a file itself
 VARIABLE = "HDR4ME_CATEGORIES"  # folders with lists of categories, separated as in `PATH`
-_REMEMBERED = 4_000_000  # categories, of all lists together, that a process keeps beside the last list
+_REMEMBERED = 4_000_000  # total number of categories that a process keeps besides the last list
 _known: dict[str, tuple[str, ...]] = {}
 _given: ContextVar[dict[str, tuple[str, ...]] | None] = ContextVar("given", default=None)
 _folders: ContextVar[tuple[Path, ...]] = ContextVar("folders", default=())
@@ -30,7 +31,7 @@ _folders: ContextVar[tuple[Path, ...]] = ContextVar("folders", default=())
 
 @dataclass(frozen=True)
 class CategoryFile:
-    """The name of a file, how many categories it has, and the SHA-256 of their list."""
+    """The name of a file, the number of its categories, and the SHA-256 of the list."""
 
     name: str
     count: int
@@ -38,37 +39,37 @@ class CategoryFile:
 
     @classmethod
     def of(cls, dimension: str, name: str, labels: Sequence[str]) -> CategoryFile:
-        """The file called `name` with these categories of a dimension; one a line, so that no category has two."""
+        """The file called `name` with these categories of a dimension, one per line."""
         _check_name(dimension, name)
         for label in labels:
             if label != label.strip() or label.splitlines() != [label]:
                 raise refused(
                     dimension,
-                    f"category {label!r} cannot stand in a file: a category is one line "
-                    "that is not blank, without blanks at its ends",
+                    f"category {label!r} cannot be written to a file: a category must be one line "
+                    "that is not blank and has no leading or trailing spaces",
                 )
         return cls(name, len(labels), remember(labels))
 
     @classmethod
     def from_dict(cls, dimension: str, document: Any) -> CategoryFile:
-        """Read what a document has."""
+        """The file that a document describes."""
         what = f"dimension {dimension!r}: categories_file"
         if not isinstance(document, Mapping) or set(document) != {"name", "count", "sha256"}:
-            raise FormatError(f"{what} is an object with name, count and sha256")
+            raise FormatError(f"{what} must be an object with name, count and sha256")
         name, count, sha256 = (document[field] for field in ("name", "count", "sha256"))
         if type(count) is not int or not isinstance(sha256, str) or not isinstance(name, str):
-            raise FormatError(f"{what}: name and sha256 are strings, count is an integer")
+            raise FormatError(f"{what}: name and sha256 must be strings, count must be an integer")
         _check_name(dimension, name)
         return cls(name, count, sha256)
 
 
 def digest(labels: Iterable[str]) -> str:
-    """SHA-256 of the categories, each with a line feed after it."""
+    """SHA-256 of the categories, each followed by a line feed."""
     return hashlib.sha256("".join(f"{label}\n" for label in labels).encode("utf-8")).hexdigest()
 
 
 def remember(labels: Iterable[str]) -> str:
-    """Keep a list for this process, so that documents which name its hash can be read; returns the hash."""
+    """Keep a list in this process, so that documents with its hash can be loaded; returns the hash."""
     kept = tuple(labels)
     key = digest(kept)
     _known.pop(key, None)
@@ -79,23 +80,23 @@ def remember(labels: Iterable[str]) -> str:
 
 
 def read_list(path: Path) -> tuple[str, ...]:
-    """The categories in a file, one a line; blank lines, and blanks at either end of a line, are ignored."""
+    """The categories in a file, one per line; blank lines and surrounding white space are ignored."""
     lines = (line.strip() for line in path.read_text("utf-8-sig").splitlines())
     return tuple(line for line in lines if line)
 
 
 def looking_in(folder: Path) -> AbstractContextManager[None]:
-    """Look for lists in this folder first."""
+    """Search this folder first."""
     return _setting(_folders, (folder, *_folders.get()))
 
 
 def looking_among(lists: Iterable[Iterable[str]]) -> AbstractContextManager[None]:
-    """Look for lists among these first, however many they are."""
+    """Search these lists first."""
     return _setting(_given, {digest(labels): labels for labels in map(tuple, lists)})
 
 
 def loaded(path: str | os.PathLike[str], parse: Callable[[bytes], T]) -> T:
-    """What `parse` makes of a file's bytes; lists are looked for in the file's folder, and errors name the file."""
+    """The result of `parse` for the bytes of a file; lists are searched for in its folder, and errors name the file."""
     try:
         with looking_in(Path(path).parent):
             return parse(Path(path).read_bytes())
@@ -115,12 +116,12 @@ def _setting(variable: ContextVar[Any], value: Any) -> Iterator[None]:
 
 
 def find(dimension: str, wanted: CategoryFile) -> tuple[str, ...]:
-    """The categories that a document names by their hash, from this process or from a file; else FormatError."""
+    """The categories with the hash of a document, from this process or from a file; FormatError if not found."""
     what = f"dimension {dimension!r}: its {wanted.count:,} categories are in {wanted.name!r}"
     labels = (_given.get() or {}).get(wanted.sha256, _known.get(wanted.sha256))
     if labels is not None:
         if len(labels) != wanted.count:
-            raise FormatError(f"{what}, but the list with its SHA-256 has {len(labels):,}")
+            raise FormatError(f"{what}, but the list with this SHA-256 has {len(labels):,}")
         return labels
     listed = os.environ.get(VARIABLE, "").split(os.pathsep)
     folders = [*_folders.get(), *(Path(folder) for folder in listed if folder)]
@@ -132,19 +133,19 @@ def find(dimension: str, wanted: CategoryFile) -> tuple[str, ...]:
         found = remember(labels)
         if found != wanted.sha256 or len(labels) != wanted.count:
             raise FormatError(
-                f"{what}, but {path} holds another list: {len(labels):,} categories with SHA-256 {found[:16]}…, "
-                f"the survey's is {wanted.sha256[:16]}…. Use the file that the survey was made with"
+                f"{what}, but {path} has {len(labels):,} categories with SHA-256 {found[:16]}… "
+                f"instead of {wanted.sha256[:16]}…. Use the file with which the survey was created"
             )
         return labels
     where = ", ".join(map(str, folders)) or "no folder"
     raise FormatError(
-        f"{what} (SHA-256 {wanted.sha256[:16]}…), which was looked for in {where}: put the file beside the survey, or "
-        f"name its folder in the environment variable {VARIABLE}"
+        f"{what} (SHA-256 {wanted.sha256[:16]}…), which was not found in {where}: put the file next to the survey, or "
+        f"add its folder to the environment variable {VARIABLE}"
     )
 
 
 def write_beside(path: Path, dimension: str, file: CategoryFile, labels: Iterable[str]) -> None:
-    """Write the list into the folder of a document; a file with another list is not replaced."""
+    """Write the list into the folder of a document; a file with a different list is not replaced."""
     place = path.parent / file.name
     if not place.exists():
         write_text(place, "".join(f"{label}\n" for label in labels))
@@ -155,11 +156,11 @@ def write_beside(path: Path, dimension: str, file: CategoryFile, labels: Iterabl
         found = ""
     if found != file.sha256:
         raise InvalidInput(
-            f"{path} cannot be written: dimension {dimension!r} needs its list of categories beside it, and {place} "
-            "holds another one"
+            f"{path} cannot be written: dimension {dimension!r} needs its list of categories next to it, but {place} "
+            "holds a different list"
         )
 
 
 def _check_name(dimension: str, name: Any) -> None:
     if not isinstance(name, str) or not name or name in (".", "..") or set(name) & set("/\\\0"):
-        raise refused(dimension, f"categories_file = {name!r} must be a file's name")
+        raise refused(dimension, f"categories_file = {name!r} must be the name of a file")

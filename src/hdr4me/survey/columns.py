@@ -1,4 +1,4 @@
-"""Whole columns cleaned by the rule of their dimension, with data-quality counts; loaded with NumPy and Arrow only.
+"""Cleaning of whole columns by the rule of their dimension, with data-quality counts; needs NumPy and Arrow.
 
 Numbers stay in the memory of their Arrow array, and the kernel clamps them.
 """
@@ -22,6 +22,7 @@ from hdr4me.survey.values import as_number, is_missing_number
 
 if TYPE_CHECKING:
     from hdr4me.survey.categorical import Categorical, Selection
+    from hdr4me.survey.derived import Joint
     from hdr4me.survey.numeric import Numeric, Product
     from hdr4me.survey.vector import Vector
 
@@ -37,11 +38,11 @@ _ONE = (1 << PRECISION - 1) - 1
 
 
 class Column:
-    """A clean column: the array that encoders take, and what became of the values.
+    """A clean column: the input of the encoders, and the counts of faulty values.
 
-    `array` is an Arrow array of a primitive type, null where the dimension's default counts: numbers in the
-    dimension's units, positions (see `Dimension.place`), or indices into `lut`, the category of each index. `points`
-    are the vectors [n, n_asked] of a dimension that is a vector.
+    `array` is an Arrow array of a primitive type, null where the dimension's default counts. It holds numbers in the
+    dimension's units, positions (see `Dimension.encode`), or indices into `lut`, which has the category of each index.
+    `points` holds the vectors [n, n_asked] of a `Vector`.
     """
 
     array: Any
@@ -49,7 +50,7 @@ class Column:
     points: Floats | None = None
 
     def counts(self) -> Counts:
-        """How many values are missing, unknown, below and above the range."""
+        """The numbers of values that are missing, unknown, below and above the range."""
         raise NotImplementedError
 
     def values(self) -> Any:
@@ -61,7 +62,7 @@ class Column:
 
 
 class NumberColumn(Column):
-    """Numbers between two bounds; text is read as a number if it is one."""
+    """Numbers between two bounds; strings that hold a number are converted."""
 
     def __init__(self, dimension: Numeric, columns: Sequence[Any], size: int) -> None:
         self._dimension = dimension
@@ -81,7 +82,7 @@ class NumberColumn(Column):
 
 
 def number_counts(values: NDArray[Any], low: float, high: float) -> tuple[int, int, int]:
-    """How many values are NaN, below `low` and above `high`; two passes if there are none."""
+    """The numbers of values that are NaN, below `low` and above `high`; two passes if there are none."""
     if not len(values):
         return 0, 0, 0
     least, largest = values.min(), values.max()
@@ -102,7 +103,7 @@ def _valid(array: Any) -> NDArray[Any]:
 
 
 def _numbers(column: Any, name: str) -> tuple[Any, int]:
-    """An array of a primitive type, and how many texts are not numbers; those are null or NaN."""
+    """An array of a primitive type, and the number of strings that are not numbers; these are null or NaN."""
     kind, types = column.type, pa.types
     if types.is_dictionary(kind):
         return _numbers(_plain_dictionary(column).dictionary_decode(), name)
@@ -118,7 +119,7 @@ def _numbers(column: Any, name: str) -> tuple[Any, int]:
 
 
 class ProductColumn(Column):
-    """Products on [−1, 1] of two columns of numbers; what is wrong with a factor is counted in its own column."""
+    """Products on [−1, 1] of two columns of numbers; faults are counted in the columns of the factors."""
 
     def __init__(self, dimension: Product, columns: Sequence[Any], size: int) -> None:
         pairs = zip(columns, dimension.both, strict=True)
@@ -141,11 +142,11 @@ def product_of(first: NDArray[Any], second: NDArray[Any], dimension: Product) ->
     return found
 
 
-# -- values by their distinct ones -------------------------------------------------------------------------------
+# -- distinct values -------------------------------------------------------------------------------
 
 
 class DistinctColumn(Column):
-    """Any dimension's column: its own rule for one value, applied once to each distinct value."""
+    """The column of any dimension: its rule for one value, applied once to each distinct value."""
 
     def __init__(self, dimension: Dimension, columns: Sequence[Any], size: int) -> None:
         self._dimension, self._size = dimension, size
@@ -180,12 +181,12 @@ class DistinctColumn(Column):
         return self._by_row(each)
 
     def _by_row(self, each: Any) -> Any:
-        """The value of each row, given those of the distinct values and of null."""
+        """The result of each row, from the results of the distinct values and of null."""
         return each.take(self._indices.cast(pa.int64()).fill_null(len(self._distinct)))
 
 
 def _encoded(columns: Sequence[Any]) -> tuple[list[Any], Any]:
-    """The distinct values of a column, or all rows of several ones, and each row's index, null where the row is."""
+    """The distinct values of a column, or all rows of several columns, and the index of each row (null for null)."""
     column = columns[0]
     if len(columns) > 1:
         rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
@@ -208,21 +209,21 @@ def _encoded(columns: Sequence[Any]) -> tuple[list[Any], Any]:
 
 
 def _plain_dictionary(column: Any) -> Any:
-    """The same column, its dictionary of texts one of ordinary strings."""
+    """The same column with a dictionary of ordinary strings."""
     if not is_text(column.type.value_type):
         return column
     return pa.DictionaryArray.from_arrays(column.indices, as_text(column.dictionary))
 
 
 class CategoryColumn(DistinctColumn):
-    """One of some categories, of a type that can hold them."""
+    """A categorical column, of a type that can hold categories."""
 
     def __init__(self, dimension: Categorical, columns: Sequence[Any], size: int) -> None:
         types, kind = pa.types, columns[0].type
         kind = kind.value_type if types.is_dictionary(kind) else kind
         if types.is_boolean(kind) and dimension.find(True) is None and dimension.find(False) is None:
             raise InvalidInput(
-                f"column {dimension.name!r} holds truth values, and its categories have neither true nor false"
+                f"column {dimension.name!r} holds Booleans, but neither true nor false is one of its categories"
             )
         if not (is_text(kind) or types.is_null(kind) or types.is_boolean(kind) or _is_number(kind)):
             raise InvalidInput(f"column {dimension.name!r} is of type {kind}: categories are expected")
@@ -230,20 +231,20 @@ class CategoryColumn(DistinctColumn):
 
 
 class SelectionColumn(DistinctColumn):
-    """Several categories at once: lists, or texts with a separator."""
+    """Several categories at once: lists, or strings with a separator."""
 
     _dimension: Selection
 
     def __init__(self, dimension: Selection, columns: Sequence[Any], size: int) -> None:
         if not _may_choose(columns[0].type, dimension):
             raise InvalidInput(
-                f"column {dimension.name!r} is of type {columns[0].type}: lists of categories, or texts with '|' "
+                f"column {dimension.name!r} is of type {columns[0].type}: lists of categories, or strings with '|' "
                 "between them, are expected"
             )
         super().__init__(dimension, columns, size)
 
     def _faults(self, value: Any) -> Iterable[str]:
-        """Missing; no known choice; some unknown beside a known choice; more choices than are allowed."""
+        """Missing; no known choice; known and unknown choices; too many choices."""
         found, wrong = self._dimension.choices(value)
         faults = (
             value is None or value == "",
@@ -260,7 +261,7 @@ class SelectionColumn(DistinctColumn):
 
 
 def _may_choose(kind: Any, dimension: Selection) -> bool:
-    """Whether a type can hold choices: lists and texts; single numbers and truth values if categories are such."""
+    """Whether a type can hold choices: lists and strings; numbers and Booleans if some categories are such."""
     types: Any = pa.types
     if types.is_dictionary(kind) or any(getattr(types, f"is_{x}", types.is_null)(kind) for x in _LISTS):
         return types.is_null(kind) or _may_choose(kind.value_type, dimension)
@@ -276,7 +277,7 @@ def _may_choose(kind: Any, dimension: Selection) -> bool:
 
 
 class VectorColumn(Column):
-    """Vectors in the ball of norm 1, row by row what `Vector.point` gives."""
+    """Vectors in the unit ball, each row as `Vector.point` gives it."""
 
     def __init__(self, dimension: Vector, columns: Sequence[Any], size: int) -> None:
         self._dimension, column = dimension, columns[0]
@@ -308,7 +309,7 @@ class VectorColumn(Column):
 
 
 def _fill(column: Any, dimension: Vector, out: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Write the vectors of the right length; which rows have a value, and which are of the right length."""
+    """Write the vectors of the right length; returns which rows have a value and which have the right length."""
     there, right = ~np.asarray(column.is_null()), np.zeros(len(column), bool)
     kind, types = column.type, pa.types
     rows: Sequence[Any] = ()
@@ -335,7 +336,7 @@ def _fill(column: Any, dimension: Vector, out: Floats) -> tuple[NDArray[np.bool_
     return there, right
 
 
-# -- types and texts ---------------------------------------------------------------------------------------------
+# -- types and strings ---------------------------------------------------------------------------------------------
 
 
 def _is_number(kind: Any) -> bool:
@@ -343,12 +344,12 @@ def _is_number(kind: Any) -> bool:
 
 
 def is_text(kind: Any) -> bool:
-    """Whether a type is strings, or bytes that may be text."""
+    """Whether a type holds strings, or bytes that may be text."""
     return any(getattr(pa.types, f"is_{name}")(kind) for name in _TEXTS)
 
 
 def as_text(column: Any) -> Any:
-    """The column as strings; bytes that are not UTF-8 become a mark that names no category and no number."""
+    """The column as strings; bytes that are not UTF-8 become replacement characters."""
     try:
         text = column.cast(pa.string())
         text.validate(full=True)
@@ -359,15 +360,15 @@ def as_text(column: Any) -> Any:
 
 
 def texts_as_numbers(column: Any) -> tuple[Any, int]:
-    """The numbers in a column of texts, NaN or null where there is none, and how many texts are not numbers.
+    """The numbers in a column of strings, NaN or null where there is none, and how many are not numbers.
 
-    Arrow parses what is plainly a number. Each other distinct text is given once to `as_number`, as on a device.
+    Arrow parses ordinary numbers. `as_number`, which devices use, parses each other distinct string once.
     """
     text = as_text(column)
     text = pc.if_else(pc.is_in(text, pa.array(_MARKS)), pa.scalar(None, pa.string()), text)
     try:
         return text.cast(pa.float64()), 0
-    except pa.ArrowInvalid:  # some texts are written otherwise, or are not numbers
+    except pa.ArrowInvalid:  # some strings are not plain numbers
         pass
     text = pc.utf8_trim_whitespace(text)
     plain = pc.match_substring_regex(text, _PLAIN)
@@ -381,3 +382,26 @@ def texts_as_numbers(column: Any) -> tuple[Any, int]:
     codes = odd.indices.to_numpy(zero_copy_only=False)
     values[is_odd] = read[codes]
     return pa.array(values), int(unknown[codes].sum())
+
+
+class JointColumn(Column):
+    """The combinations of a joint dimension: each part's column cleaned by its own rule, then combined."""
+
+    def __init__(self, dimension: Joint, columns: Sequence[Any], size: int) -> None:
+        self._dimension, self._parts = dimension, []
+        found = np.zeros(len(columns[0]), np.int64)
+        for column, part in zip(columns, dimension.joint, strict=True):
+            clean = part.clean_column([column], len(part.categories))
+            lut = np.asarray(clean.lut, np.int64)  # the last entry is that of a missing value
+            own = lut[np.asarray(clean.array.cast(pa.int64()).fill_null(len(lut) - 1))]
+            found = found * len(part.categories) + own
+            self._parts.append(clean)
+        self.array, self.lut = pa.array(found.astype(np.uint32)), range(size)
+
+    def counts(self) -> Counts:
+        """The faults of all parts together."""
+        missing, unknown, low, high = np.sum([part.counts() for part in self._parts], axis=0).tolist()
+        return missing, unknown, low, high
+
+    def values(self) -> Any:
+        return pa.array(self._dimension.categories).take(self.array)

@@ -1,4 +1,4 @@
-"""Choosing the channels of a new survey: the only module of this package that imports the mechanisms."""
+"""The choice of channels for a new survey; the only module of this package that imports the mechanisms."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def design(
 ) -> tuple[Question, ...]:
     """The questions of a schema, each answered under `epsilon`; dimensions that need the same channel share it.
 
-    The parameters are those of `Survey`, except that both budgets are those of one answer. `priors` holds the expected
-    distribution of each number on the scale [−1, 1], by name (`hdr4me.mechanisms.priors.Prior`): `optimal_mean` and
+    The parameters are those of `Survey`, except that both budgets are for one answer. `priors` holds the expected
+    distribution of each number on the scale [−1, 1], by name (`hdr4me.mechanisms.priors.Prior`). `optimal_mean` and
     pairs are designed for it. All pairs share one table.
     """
     if categorical not in CATEGORICAL:
@@ -64,13 +64,13 @@ def design(
 
 
 def mechanism_for(purpose: str | None, mechanism: Any) -> Any:
-    """The mechanism that a purpose stands for, or the given one where there is no purpose."""
+    """The mechanism for a purpose, or the given mechanism if there is no purpose."""
     if purpose is None:
         return mechanism
     if purpose not in PURPOSES:
         raise InvalidInput.of("purpose", purpose, f"one of {', '.join(PURPOSES)}")
     if mechanism not in ("optimal", PURPOSES[purpose]):
-        raise InvalidInput("mechanism and purpose do not go together: a purpose chooses the mechanism")
+        raise InvalidInput("give either mechanism or purpose: a purpose chooses the mechanism")
     return PURPOSES[purpose]
 
 
@@ -82,7 +82,7 @@ def check_memoized(
     categorical: str,
     together: Sequence[Any],
 ) -> None:
-    """Check that a memoized budget is above ε, and that nothing else chooses the mechanisms."""
+    """Check that the memoized budget exceeds ε and that nothing else chooses the mechanisms."""
     if (
         isinstance(memoized_epsilon, bool)
         or not isinstance(memoized_epsilon, int | float)
@@ -93,20 +93,18 @@ def check_memoized(
         )
     if mechanism != "optimal" or categorical != "auto":
         raise InvalidInput(
-            "memoized_epsilon chooses the mechanisms: give neither mechanism, purpose nor categorical"
+            "memoized_epsilon chooses the mechanisms: do not give mechanism, purpose or categorical"
         )
     odd = next((x.name for x in schema if not (x.is_number or x.is_category)), None)
     if odd is not None or together:
         what = "a pair or block" if odd is None else repr(odd)
-        raise InvalidInput(
-            f"memoized_epsilon is for numbers and categories: {what} is answered in one stage only"
-        )
+        raise InvalidInput(f"memoized_epsilon supports numbers and categories only, not {what}")
 
 
 def _together(
     schema: Schema, pairs: Sequence[tuple[str, str]], blocks: Sequence[Sequence[str]]
 ) -> dict[int, tuple[str, tuple[int, ...]]]:
-    """By the first dimension of each pair and of each block, which of the two it is and its dimensions in order."""
+    """For the first dimension of each pair and block: "pair" or "block", and its dimensions in order."""
     found: dict[int, tuple[str, tuple[int, ...]]] = {}
     used: set[int] = set()
     for what, names, most in [*(("pair", p, 2) for p in pairs), *(("block", b, MAX_SIZE) for b in blocks)]:
@@ -132,7 +130,7 @@ def _together(
 
 
 def _key(dimension: Dimension, epsilon: float, categorical: str) -> tuple[Any, ...]:
-    """What decides on the channel of a dimension that is asked alone."""
+    """The key that decides on the channel of a dimension that is asked alone."""
     if isinstance(dimension, Vector):
         return ("vector", dimension.n_asked)
     if isinstance(dimension, Selection):
@@ -148,7 +146,7 @@ def _key(dimension: Dimension, epsilon: float, categorical: str) -> tuple[Any, .
 def _designed_for(
     mechanism: Any, pairs: Sequence[Sequence[str]], priors: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Mapping[str, Any]]:
-    """The prior that each number's own table is designed for, by name, and those of the table of all pairs."""
+    """The prior for the table of each number, by name, and the priors for the table of all pairs."""
     if not priors:
         return {}, {}
     from hdr4me.mechanisms.priors import mean_law, table_priors
@@ -207,7 +205,7 @@ def _channel(
 
             numbers = mechanism if isinstance(mechanism, str) else "optimal"
             return categorical_channel(name, epsilon, v, numbers)
-    raise InvalidInput(f"a dimension that reads as {key[0]!r} has no channel")
+    raise InvalidInput(f"no channel accepts a dimension of the kind {key[0]!r}")
 
 
 def _number(epsilon: float, mechanism: Any, prior: Any) -> Channel:

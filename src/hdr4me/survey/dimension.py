@@ -1,4 +1,4 @@
-"""What every dimension offers; standard library only."""
+"""The base class of all dimensions; standard library only."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hdr4me.survey.values import as_number, is_blank, is_missing_number
 if TYPE_CHECKING:
     from hdr4me.survey.columns import Column
 
-FRACTION_BITS = 16  # a position is an input and sixteen bits of the way to the next one
-FAULTS = ("missing", "unknown", "low", "high")  # what can be wrong with a value
+FRACTION_BITS = 16  # a position is an input with a fraction of sixteen bits towards the next input
+FAULTS = ("missing", "unknown", "low", "high")  # the ways in which a value can be unusable
 
 
 class Fault(NamedTuple):
-    """A kind of faulty value: what such values are, what becomes of them, and whether they still say something.
+    """A kind of faulty value: its description, its effect, and whether the value is usable nevertheless.
 
-    A fault without an effect is an answer of its own and is not reported.
+    A fault without an effect is a valid answer and is not reported.
     """
 
     what: str
@@ -34,7 +34,7 @@ class Fault(NamedTuple):
 
 @cache
 def _parameters(kind: type[Dimension]) -> tuple[list[str], list[str]]:
-    """The names of the parameters that a kind of dimension needs, and of the optional ones."""
+    """The names of the required and of the optional parameters of a kind of dimension."""
     found = signature(kind).parameters.values()
     needed = [parameter.name for parameter in found if parameter.default is Parameter.empty]
     return needed, [parameter.name for parameter in found if parameter.name not in needed]
@@ -50,18 +50,19 @@ _ESTIMATED = {
 
 
 class Dimension(ABC):
-    """An attribute that is asked.
+    """An attribute that the survey asks for.
 
-    A dimension of another package derives from this class, registers in `DIMENSIONS`, and reads as a "number", an
-    "optional" number or a "category" (see `hdr4me.channels.Take`), which is what channels know. Its rule for one value,
-    `place`, cleans whole columns too: `clean_column` applies it to each distinct value. The data-quality counts come
-    from `quality`, which a dimension of categories overrides if it can tell values that it does not know.
+    A dimension of another package derives from this class and registers in `DIMENSIONS`. Its `input_kind` is "number",
+    "optional" (a number that may be missing) or "category" (see `hdr4me.channels.Input`), the kinds that channels
+    accept. Its rule for one value, `encode`, cleans whole columns too: `clean_column` applies it to each distinct
+    value. The data-quality counts come from `quality`, which a categorical dimension overrides if it can recognize
+    unknown values.
 
     Examples
     --------
     >>> from hdr4me.survey import Numeric
     >>> age = Numeric("age", 0, 120)
-    >>> isinstance(age, Dimension), age.reads, age.bounds
+    >>> isinstance(age, Dimension), age.input_kind, age.bounds
     (True, 'number', (0.0, 120.0))
     """
 
@@ -72,14 +73,14 @@ class Dimension(ABC):
     @property
     @abstractmethod
     def input_kind(self) -> str:
-        """What a channel must take: "number", "optional" or "category"."""
+        """The kind of input that its channel must accept: "number", "optional" or "category"."""
 
     @abstractmethod
     def encode(self, value: Any, size: int) -> int:
-        """Where a raw value lies among the `size` inputs of a channel, times 2^16; a fraction is rounded at random."""
+        """The position of a raw value among the `size` inputs of a channel, times 2^16; clients round it randomly."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The dimension as a survey document has it, `name` and `type` included: its parameters, but None and False."""
+        """The dimension in a survey document: `name`, `type` and all parameters that are neither None nor False."""
         needed, optional = _parameters(type(self))
         given = {name: getattr(self, name) for name in (*needed, *optional)}
         kept = {key: value for key, value in given.items() if value is not None and value is not False}
@@ -87,63 +88,68 @@ class Dimension(ABC):
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote, without `type`."""
+        """The dimension from the output of `to_dict` without `type`."""
         needed, optional = _parameters(cls)
         if not set(needed) <= set(fields) <= {*needed, *optional}:
             raise FormatError(
                 f"dimension {fields.get('name')!r} has fields {sorted(fields)}, "
-                f"expected {sorted(needed)} and perhaps {', '.join(sorted(optional))}"
+                f"expected {sorted(needed)} and optionally {', '.join(sorted(optional))}"
             )
         made: Any = cls
         return cast(Self, made(**fields))
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """The names of the categories of a dimension that reads as one; empty for numbers."""
+        """The names of the categories; empty for numbers."""
         return ()
 
     @property
     def statistics(self) -> tuple[str, ...]:
-        """What is estimated of the dimension by default."""
+        """The statistics that are estimated by default."""
         return _ESTIMATED.get(self.input_kind, ()) + (("share",) if self.has_gaps else ())
 
     @property
     def rows(self) -> tuple[str | None, ...]:
-        """The rows of an answer: one for each category, or one for a number."""
+        """The rows of an answer: one for each category, or a single row for a number."""
         return self.categories or (None,)
 
     @property
     def is_number(self) -> bool:
-        """Whether it is one number that everybody has."""
+        """Whether it is a number that is not optional."""
         return self.input_kind == "number"
 
     @property
     def is_category(self) -> bool:
-        """Whether it is one of several categories."""
+        """Whether it is a category."""
         return self.input_kind == "category"
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """What −1 and 1 stand for in the dimension's own units."""
+        """The values of −1 and 1 in the dimension's own units."""
         return (-1.0, 1.0)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of a record that hold its value: its own name, or those that it is computed from."""
+        """The columns of a record that hold its value: its own name, or the columns that it is computed from."""
         return (self.name,)
 
+    @property
+    def leaves(self) -> tuple[Dimension, ...]:
+        """The dimensions whose rules clean the columns: itself, or the parts that it is derived from."""
+        return (self,)
+
     def within(self, others: Mapping[str, Dimension]) -> Dimension:
-        """The dimension in a schema of these dimensions, by name: itself, unless it is computed from some of them."""
+        """The dimension in a schema of these dimensions, by name; itself unless it is computed from others."""
         return self
 
     def fits(self, input_: Input) -> bool:
-        """Whether a channel that takes this can serve the dimension."""
+        """Whether a channel with this input supports the dimension."""
         return input_.input_kind == self.input_kind and (
             self.input_kind != "category" or input_.size == len(self.categories)
         )
 
     def quality(self, value: Any) -> str:
-        """What is wrong with a raw value, one of `FAULTS`; "usable" if nothing is."""
+        """The fault of a raw value, one of `FAULTS`, or "usable"."""
         if self.input_kind not in ("number", "optional"):
             return "missing" if is_blank(value) else "usable"
         number, (low, high) = as_number(value), self.bounds
@@ -152,7 +158,7 @@ class Dimension(ABC):
         return "low" if number < low else "high" if number > high else "usable"
 
     def faults(self) -> dict[str, Fault]:
-        """What becomes of faulty values, by the names in `FAULTS`."""
+        """The treatment of faulty values, by the names in `FAULTS`."""
         default = getattr(self, "default", None)
         shown = f"{default:g}" if isinstance(default, float) else repr(default) if default else "the default"
         optional = bool(getattr(self, "optional", self.input_kind == "optional"))
@@ -168,7 +174,7 @@ class Dimension(ABC):
         }
 
     def clean_column(self, columns: Sequence[Any], size: int) -> Column:
-        """The Arrow arrays of `columns` as channels with `size` inputs take them, with counts of faulty values."""
+        """The Arrow arrays of `columns`, clean for a channel with `size` inputs, with counts of faulty values."""
         from hdr4me.survey import columns as module
 
         made: Column = getattr(module, self._column)(self, columns, size)
@@ -176,7 +182,7 @@ class Dimension(ABC):
 
     @property
     def has_gaps(self) -> bool:
-        """Whether "no value" is an answer beside the values, so that the share of users with a value is estimated."""
+        """Whether "no value" is a valid answer, so that the share of users with a value is estimated."""
         return self.input_kind == "optional"
 
 
@@ -189,17 +195,23 @@ DIMENSIONS: Registry[type[Dimension]] = Registry(
         "selection": "hdr4me.survey.categorical:Selection",
         "product": "hdr4me.survey.numeric:Product",
         "vector": "hdr4me.survey.vector:Vector",
+        "bucket": "hdr4me.survey.derived:Bucket",
+        "joint": "hdr4me.survey.derived:Joint",
     },
 )
 
 
+_GUESSED = {"product": "product", "joint": "joint", "edges": "bucket"}
+
+
 def dimension_from_dict(item: Any) -> Dimension:
-    """Read what `to_dict` wrote, or what a person did: `type` may be left out for numbers, categories and products."""
+    """The dimension of a document; `type` may be omitted for numbers, categories and products."""
     if not isinstance(item, Mapping):
         raise FormatError(f"a dimension must be an object, not {item!r}")
     fields = dict(item)
     listed = "categories" in fields or "categories_file" in fields
-    kind = fields.pop("type", "categorical" if listed else "product" if "product" in fields else "numeric")
+    guessed = next((kind for key, kind in _GUESSED.items() if key in fields), "numeric")
+    kind = fields.pop("type", "categorical" if listed else guessed)
     if not isinstance(kind, str) or kind not in DIMENSIONS:
         raise FormatError(
             f"dimension {fields.get('name')!r}: type = {kind!r} must be one of {', '.join(DIMENSIONS.names)}"

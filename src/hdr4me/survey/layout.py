@@ -1,4 +1,4 @@
-"""The layout of counts: one flat array, question by question, counter by counter."""
+"""The layout of counts: one flat array with the counters of each question in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Layout:
     """The counters of question q are counts[offsets[q] : offsets[q + 1]].
 
     For channels of single bytes, code c in entry e of question q is counted at offsets[q] + e·cells[q] + c; `entries`
-    and `cells` have one number for each question then and are empty otherwise.
+    and `cells` then have one element for each question; otherwise they are empty.
     """
 
     entries: NDArray[np.int64]
@@ -25,7 +25,7 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """How many counters there are."""
+        """The number of counters."""
         return int(self.offsets[-1])
 
     @classmethod

@@ -1,7 +1,7 @@
 """A number between two bounds, and the product of two numbers; standard library only.
 
-A value that is missing or wrong becomes the default, or "no value" where the number is optional; one out of range
-becomes the nearest bound. Nothing here raises because of a value.
+A missing or invalid value becomes the default, or "no value" if the number is optional. A value out of range becomes
+the nearest bound. No value raises an exception here.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ class Numeric(Dimension):
     Parameters
     ----------
     name
-        The column that holds it.
+        The name of the column.
     low, high
-        Its range; values outside count as the nearer bound.
+        The range. Values outside count as the nearest bound.
     default
-        What stands for a missing value: the middle of the range unless given.
+        The replacement for a missing value; the middle of the range unless given.
     optional
-        Whether "no value" is an answer of its own: then the share of users who have a value and the mean among those
-        are both estimated, from one report, and `default` is not used.
+        Whether "no value" is a valid answer. Then both the share of users who have a value and the mean among them are
+        estimated from one report, and `default` is not used.
     curve
-        The name of a curve of which this dimension is a point, in the schema's order: hours of a day, ages.
+        The name of a curve of which this dimension is one point, in the schema's order: hours of a day, ages.
     group
-        The name of a group that this dimension belongs to. Re-calibration makes use of either, and nothing else does.
+        The name of a group of dimensions. Only re-calibration uses `curve` and `group`.
     unit
-        What the number is measured in, such as "min". Answers and plans show it, and a tolerance may name it.
+        The unit of the number, such as "min". Answers and plans show it, and a tolerance may name it.
 
     Examples
     --------
     >>> age = Numeric("age", 0, 120, default=40)
     >>> [age.clean(x) for x in (31, "31", -5, 1e400, float("nan"), None, "?", 10**400, True)]
     [31.0, 31.0, 0.0, 120.0, 40.0, 40.0, 40.0, 120.0, 1.0]
-    >>> age.place(60, 3) / 65536
+    >>> age.encode(60, 3) / 65536
     1.0
     """
 
@@ -65,9 +65,12 @@ class Numeric(Dimension):
         check_name(self.name)
         for label, value in (("curve", self.curve), ("group", self.group), ("unit", self.unit)):
             if value is not None and (not isinstance(value, str) or not value or not is_unicode(value)):
-                raise refused(self.name, f"{label} = {value!r} must be a name")
+                raise refused(self.name, f"{label} = {value!r} must be a non-empty string")
         if self.unit is not None and self.unit != " ".join(self.unit.split()):
-            raise refused(self.name, f"unit = {self.unit!r} has spaces at its ends or in a row")
+            raise refused(
+                self.name,
+                f"unit = {self.unit!r} must have no leading, trailing or repeated spaces",
+            )
         low, high = finite(self.name, "low", self.low), finite(self.name, "high", self.high)
         if not low < high or not math.isfinite(high - low):
             raise refused(self.name, f"low = {low} must be below high = {high}")
@@ -80,7 +83,7 @@ class Numeric(Dimension):
         if not isinstance(self.optional, bool):
             raise refused(self.name, f"optional = {self.optional!r} must be true or false")
         for end, number in (("low", low), ("high", high), ("default", default)):
-            object.__setattr__(self, end, number + 0.0)  # −0.0 and 0.0 have one spelling
+            object.__setattr__(self, end, number + 0.0)  # −0.0 and 0.0 are written alike
 
     @property
     def input_kind(self) -> str:
@@ -91,15 +94,15 @@ class Numeric(Dimension):
         return self.low, self.high
 
     def clean(self, value: Any) -> float:
-        """The value inside [low, high]: NaN, None and what is no number become the default; the rest is clamped.
+        """The value clamped to [low, high]; NaN, None and anything that is not a number become the default.
 
-        Text is read as a number if it is one, as CSV files have it; ±inf is out of range like any other large number.
+        A string that holds a number, as in CSV files, is converted. ±inf is out of range like any other large number.
         """
         found = as_number(value)
         return self.default if math.isnan(found) else min(max(found, self.low), self.high)
 
     def share(self, value: Any) -> float:
-        """Where the clean value lies between `low`, 0, and `high`, 1."""
+        """The clean value rescaled to [0, 1]."""
         return (self.clean(value) - self.low) / (self.high - self.low)
 
     def encode(self, value: Any, size: int) -> int:
@@ -118,8 +121,8 @@ class Product(Dimension):
 
         s = 2·((a − low_a)/(high_a − low_a)) − 1,   t = 2·((b − low_b)/(high_b − low_b)) − 1,   x = s·t,
 
-    the answer is about x, which lies in [−1, 1]. The place among L levels is (x + 1)/2·(L − 1)·2^16, rounded to the
-    nearest whole number (a half to the even one), as for every number. In units, x stands for
+    the answer is about x, which lies in [−1, 1]. The position among L levels is (x + 1)/2·(L − 1)·2^16, rounded to the
+    nearest integer (a half to even), as for every number. In the original units, x stands for
     (a − middle_a)·(b − middle_b), whose range is plus and minus the product of both half-widths.
 
     Parameters
@@ -159,7 +162,7 @@ class Product(Dimension):
         object.__setattr__(self, "product", (str(names[0]), str(names[1])))
 
     def within(self, others: Mapping[str, Dimension]) -> Product:
-        """The product with the ranges of its two factors; InvalidInput if one is not a number that everybody has."""
+        """The product with the ranges of its two factors; InvalidInput unless both are non-optional numbers."""
         found = []
         for name in self.product:
             factor = others.get(name)
@@ -174,9 +177,9 @@ class Product(Dimension):
 
     @property
     def both(self) -> tuple[Numeric, Numeric]:
-        """The two numbers."""
+        """The two factors."""
         if self.factors is None:
-            raise refused(self.name, "a product belongs into a schema with both its numbers")
+            raise refused(self.name, "a product must be in a schema with both of its factors")
         return self.factors
 
     @property
@@ -184,12 +187,16 @@ class Product(Dimension):
         return tuple(self.product)
 
     @property
+    def leaves(self) -> tuple[Dimension, ...]:
+        return self.both
+
+    @property
     def bounds(self) -> tuple[float, float]:
         half = math.prod((factor.high - factor.low) / 2 for factor in self.both)
         return -half, half
 
     def clean(self, value: Any) -> float:
-        """The product on [−1, 1] of a pair of raw values; what is no pair counts as two missing values."""
+        """The product on [−1, 1] of a pair of raw values; anything else counts as two missing values."""
         pair = value if isinstance(value, list | tuple) and len(value) == 2 else (None, None)
         shares = (x.share(raw) for x, raw in zip(self.both, pair, strict=True))
         return math.prod(2.0 * share - 1.0 for share in shares)

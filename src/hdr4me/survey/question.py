@@ -1,4 +1,4 @@
-"""The question, and the rules that the questions and the budget of a survey must keep; standard library only."""
+"""Questions, and the rules for the questions and the budget of a survey; standard library only."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from hdr4me.errors import InvalidInput
 from hdr4me.survey.schema import Schema
 
 MAX_WEIGHT = 1 << 20
-MAX_ROWS = 65536  # of all tables together: a client may concatenate them and address a row with 16 bits
+MAX_DEVICE_COST = (
+    1 << 25
+)  # of one report: about six seconds in Python, for a vector of 4,096 numbers at ε = 8 three
+MAX_ROWS = 65536  # of all tables together, so that a client can address a row with 16 bits
 
 
 @dataclass(frozen=True)
 class Question:
-    """The unit that is drawn and that spends ε/m: one channel for one or more dimensions.
+    """The unit that is sampled and that spends ε/m: one channel for one or more dimensions.
 
     Parameters
     ----------
     dimensions
-        The dimensions' numbers in the schema, in the order in which the channel accepts them.
+        The indices of the dimensions in the schema, in the order in which the channel accepts them.
     channel
-        How their values are randomized together.
+        The channel that randomizes their values together.
     weight
-        How often this question is drawn, relative to the others.
+        The relative frequency with which this question is sampled.
 
     Examples
     --------
@@ -43,16 +46,16 @@ class Question:
 
 
 def check_questions(schema: Schema, questions: tuple[Question, ...]) -> None:
-    """Every dimension is in one question, in the schema's order, with a channel that accepts it; or InvalidInput."""
+    """Raise InvalidInput unless each dimension is in one question, in order, with a channel that accepts it."""
     if not all(question.dimensions for question in questions):
-        raise InvalidInput("a question has no dimension: it needs at least one")
+        raise InvalidInput("a question has no dimension; it needs at least one")
     asked = [j for question in questions for j in question.dimensions]
     if not all(type(j) is int and 0 <= j < len(schema) for j in asked):
         raise InvalidInput("a question names a dimension that the schema does not have")
     if sorted(asked) != list(range(len(schema))):
-        raise InvalidInput("every dimension must be in one question, and in one only")
+        raise InvalidInput("every dimension must be in exactly one question")
     if [question.dimensions[0] for question in questions] != sorted(q.dimensions[0] for q in questions):
-        raise InvalidInput("questions must stand in the order of their first dimensions")
+        raise InvalidInput("questions must be in the order of their first dimensions")
     for question in questions:
         if type(question.weight) is not int or not 1 <= question.weight <= MAX_WEIGHT:
             raise InvalidInput.of("weight", question.weight, f"an integer from 1 to {MAX_WEIGHT}")
@@ -63,7 +66,7 @@ def check_questions(schema: Schema, questions: tuple[Question, ...]) -> None:
         ):
             names = ", ".join(repr(dimension.name) for dimension in dimensions)
             raise InvalidInput(
-                f"dimension {names} cannot use channel {question.channel.mechanism!r}, which takes "
+                f"dimension {names} cannot use channel {question.channel.mechanism!r}, which accepts "
                 + ", ".join(f"a {input_.input_kind} of {_power(input_.size)} inputs" for input_ in inputs)
             )
 
@@ -73,7 +76,7 @@ def _power(number: int) -> str:
 
 
 def split_budget(epsilon: float, sampled: int) -> float:
-    """The largest float x with sampled·x ≤ epsilon, exactly."""
+    """The largest float x with sampled·x ≤ epsilon in exact arithmetic."""
     share = epsilon / sampled
     while Fraction(share) * sampled > Fraction(epsilon):
         share = math.nextafter(share, 0.0)
@@ -81,7 +84,7 @@ def split_budget(epsilon: float, sampled: int) -> float:
 
 
 def check_budget(epsilon: Any, sampled: Any, n_questions: int) -> None:
-    """0 < ε ≤ 65536 and 1 ≤ m ≤ the number of questions, or InvalidInput."""
+    """Raise InvalidInput unless 0 < ε ≤ 65536 and 1 ≤ m ≤ the number of questions."""
     try:
         positive = not isinstance(epsilon, bool | str) and 0 < float(epsilon) <= 65536
     except (TypeError, ValueError, OverflowError):
@@ -90,11 +93,23 @@ def check_budget(epsilon: Any, sampled: Any, n_questions: int) -> None:
         raise InvalidInput.of("epsilon", epsilon, "it must be positive and at most 65536")
     whole = hasattr(sampled, "__index__") and not isinstance(sampled, bool)
     if not whole or not 1 <= sampled <= n_questions:
-        raise InvalidInput.of("sampled", sampled, f"it must be 1 to the number of questions, {n_questions}")
+        raise InvalidInput.of(
+            "sampled", sampled, f"it must be between 1 and the number of questions, {n_questions}"
+        )
+
+
+def check_device_cost(sampled: int, questions: Iterable[Question]) -> None:
+    """The most expensive report is within `MAX_DEVICE_COST`, or InvalidInput: a survey must not block a device."""
+    costs = sorted((question.channel.device_cost for question in questions), reverse=True)
+    if (cost := sum(costs[:sampled])) > MAX_DEVICE_COST:
+        raise InvalidInput(
+            f"one report needs {cost:,} operations on a device, and at most {MAX_DEVICE_COST:,} are allowed: "
+            "lower sampled, the number of categories, or the length or codewords of a vector"
+        )
 
 
 def check_channels(epsilon: float, sampled: int, channels: Iterable[Channel]) -> None:
-    """m answers of the channel that spends most stay within ε, or InvalidInput."""
+    """Raise InvalidInput if m answers of the channel with the largest budget exceed ε."""
     n_rows = 0
     for channel in channels:
         n_rows += len(channel.rows or ())

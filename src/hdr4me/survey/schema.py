@@ -14,11 +14,11 @@ from hdr4me.survey.category_file import looking_in, read_list
 from hdr4me.survey.dimension import Dimension, dimension_from_dict
 from hdr4me.survey.values import first_twice
 
-MAX_DIMENSIONS = 65536  # a report names a question in two bytes
+MAX_DIMENSIONS = 65536  # two bytes in a report give the question
 
 
 class Schema:
-    """The ordered dimensions of a survey; every name is there once.
+    """The ordered dimensions of a survey, with unique names.
 
     >>> from hdr4me.survey import Categorical, Numeric
     >>> schema = Schema([Numeric("age", 0, 120), Categorical("smoker", ["no", "yes"])])
@@ -32,7 +32,9 @@ class Schema:
         self.dimensions: tuple[Dimension, ...] = tuple(dimensions)
         for dimension in self.dimensions:
             if not isinstance(dimension, Dimension):
-                raise InvalidInput(f"{dimension!r} is not a dimension: use Numeric or Categorical")
+                raise InvalidInput(
+                    f"{dimension!r} is not a dimension; use, for example, Numeric or Categorical"
+                )
         if not 1 <= len(self.dimensions) <= MAX_DIMENSIONS:
             raise InvalidInput(
                 f"a schema of {len(self.dimensions)} dimensions: 1 to {MAX_DIMENSIONS} are allowed"
@@ -43,8 +45,16 @@ class Schema:
             raise InvalidInput(f"dimension {first_twice(self.names)!r} appears twice: names must differ")
         others = dict(zip(self.names, self.dimensions, strict=True))
         self.dimensions = tuple(dimension.within(others) for dimension in self.dimensions)
-        self.columns: tuple[str, ...] = tuple(x.name for x in self.dimensions if x.columns == (x.name,))
-        """The columns of a record: every dimension's but those of products, which have none of their own."""
+        own = [x.name for x in self.dimensions if x.columns == (x.name,)]
+        derived = [name for x in self.dimensions for name in x.columns]
+        self.columns: tuple[str, ...] = tuple(dict.fromkeys([*own, *derived]))
+        """The columns of a record: those that have a dimension of their own, then those that only derived ones read."""
+
+    @property
+    def readers(self) -> tuple[Dimension, ...]:
+        """For each of `columns` the dimension, or the part of one, whose rule cleans it."""
+        found = {leaf.columns[0]: leaf for x in self.dimensions for leaf in x.leaves}
+        return tuple(found[name] for name in self.columns)
 
     def __len__(self) -> int:
         return len(self.dimensions)
@@ -65,27 +75,27 @@ class Schema:
         return f"Schema({list(self.dimensions)!r})"
 
     def index(self, name: str) -> int:
-        """The number of the dimension called `name`."""
+        """The index of the dimension called `name`."""
         if name not in self._index:
             raise InvalidInput(f"no dimension is called {name!r}")
         return self._index[name]
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain document, for JSON."""
+        """The schema as a document for JSON."""
         return {"dimensions": [dimension.to_dict() for dimension in self.dimensions]}
 
     @classmethod
     def from_dict(cls, document: Any) -> Schema:
-        """Read what `to_dict` wrote, or what a person did: `type` may be left out."""
+        """The schema of a document; the `type` of a dimension may be omitted."""
         if not isinstance(document, Mapping) or set(document) != {"dimensions"}:
-            raise FormatError("a schema is an object with one field, dimensions")
+            raise FormatError("a schema must be an object with one field, dimensions")
         if not isinstance(document["dimensions"], list):
             raise FormatError("dimensions must be a list")
         return cls(dimension_from_dict(item) for item in document["dimensions"])
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
-        """Read a schema from a JSON or a TOML file (by its suffix), or that of a survey from the survey's file."""
+        """Read a schema from a JSON or TOML file (by its suffix), or the schema of a survey from its file."""
         try:
             text = Path(path).read_bytes().decode("utf-8")
             document = shallow(tomllib.loads(text)) if str(path).endswith(".toml") else parse(text)
@@ -111,7 +121,7 @@ def _with_categories(document: Any, folder: Path) -> Any:
         if isinstance(item, Mapping) and isinstance(name := item.get("categories_file"), str):
             what = f"dimension {item.get('name')!r}: categories_file"
             if "categories" in item:
-                raise FormatError(f"{what} is a path, and goes without categories")
+                raise FormatError(f"{what} must be a path, and cannot be combined with categories")
             try:
                 items[k] = {**item, "categories": read_list(folder / name), "file": Path(name).name}
             except (OSError, ValueError) as error:

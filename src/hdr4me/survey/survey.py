@@ -1,4 +1,4 @@
-"""The survey: what is asked, under which budget, through which channels; standard library only to load and use."""
+"""The survey: questions, budget and channels; needs only the standard library to load and use."""
 
 from __future__ import annotations
 
@@ -18,51 +18,58 @@ from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.pages.counted import counted
 from hdr4me.survey.canonical import identities, parse
 from hdr4me.survey.category_file import loaded, looking_among, write_beside
-from hdr4me.survey.question import Question, check_budget, check_channels, check_questions, split_budget
+from hdr4me.survey.question import (
+    Question,
+    check_budget,
+    check_channels,
+    check_device_cost,
+    check_questions,
+    split_budget,
+)
 from hdr4me.survey.schema import Schema
 from hdr4me.survey.values import is_unicode
 
 FORMAT, VERSION = "hdr4me-survey", 2
 _SETTINGS = ("epsilon", "n_sampled", "name")
 _FIELDS = {"format", "version", "dimensions", "questions", "channels", "fingerprint", *_SETTINGS}
-_SHOWN = 20  # questions in a notebook
+_SHOWN = 20  # questions shown in a notebook
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Survey:
     """A list of questions: each has one or more dimensions and a channel that randomizes them.
 
-    Each user answers m = `sampled` questions, each under ε/m. A survey is a JSON document that carries its channels,
-    so a client in any language needs nothing else, and its SHA-256 `fingerprint` is on every report and tally.
+    Each user answers m = `sampled` questions, each under ε/m. A survey is a JSON document that includes its channels,
+    so that a client in any language needs nothing else. Every report and tally carries its SHA-256 `fingerprint`.
 
     Parameters
     ----------
     schema
         The dimensions.
     epsilon
-        The budget of a whole report.
+        The privacy budget of a whole report.
     mechanism
-        How numbers are randomized: a mechanism's name, or anything with `exact()`.
+        The mechanism for numbers: its name, or an object with a method `exact()`.
     sampled
-        How many questions each user answers.
+        The number of questions that each user answers.
     categorical
-        How categories are randomized: "auto" chooses by the predicted error.
+        The mechanism for categories; "auto" chooses the one with the smallest predicted error.
     name
-        A name for people; the budget of a renamed survey is the same (`series`).
+        A name for people. A renamed survey shares its budget with the original (`series`).
     pairs
         Pairs of numeric dimensions, by name, that are asked together under the whole budget of a question.
     blocks
         Blocks of 2 to 1,024 numeric dimensions, by name, that are rounded to signs and asked together (agreement
-        blocks): for large budgets and values far from the middle of their range.
+        blocks). They are accurate for large budgets and values far from the middle of their range.
     weights
-        How often each question is drawn, relative to the others, as whole numbers by the name of its first dimension;
-        1 where none is given. Only for `sampled` = 1.
+        The relative frequencies of the questions, as positive integers by the name of the first dimension; 1 unless
+        given. Requires `sampled` = 1.
     purpose
-        What the numbers are asked for, instead of `mechanism`: "mean", "distribution" (distributions and quantiles) or
+        Chooses the mechanism for numbers by the intended use: "mean", "distribution" (distributions and quantiles) or
         "both".
     memoized_epsilon
-        The budget of all reports of an unchanged value together, above `epsilon`, for permanent answers that pass a
-        second, fresh stage of noise in each report. Chooses the mechanisms, for numbers and for categories.
+        The budget of all reports of an unchanged value together, larger than `epsilon`. Each report then passes a
+        memoized response through a second stage of fresh noise. Chooses the mechanisms for numbers and categories.
 
     Examples
     --------
@@ -126,14 +133,14 @@ class Survey:
         questions: Sequence[Question],
         name: str = "",
     ) -> Survey:
-        """A survey from questions that are there already; everything about them is checked.
+        """A survey from existing questions, which are checked.
 
         Parameters
         ----------
         schema, epsilon, sampled, name
             As for a new survey.
         questions
-            The dimensions of each question and its channel; every dimension stands in one question.
+            The questions; every dimension must be in exactly one of them.
         """
         _check(schema, epsilon, sampled, name)
         survey = cls.__new__(cls)
@@ -149,8 +156,9 @@ class Survey:
         for field, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, field, value)
         if sampled > 1 and self.weighted:
-            raise InvalidInput("weights that differ need sampled = 1: then each question's share is known")
+            raise InvalidInput("different weights require sampled = 1")
         check_channels(epsilon, sampled, self.channels)
+        check_device_cost(sampled, questions)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Survey) and self.fingerprint == other.fingerprint
@@ -166,7 +174,7 @@ class Survey:
         )
 
     def _repr_html_(self) -> str:
-        columns = ("mechanism", "channel", "inputs", "ε of an answer", "largest ratio, proven")
+        columns = ("mechanism", "channel", "inputs", "ε of an answer", "proven bound on e^ε")
 
         def row(q: int) -> tuple[Any, ...]:
             channel = self.questions[q].channel
@@ -174,16 +182,16 @@ class Survey:
 
         return questions_html(self, repr(self)[1:-1], columns, row)
 
-    # -- what follows from the questions -------------------------------------------------------------------------
+    # -- properties derived from the questions -------------------------------------------------------------------------
 
     @property
     def epsilon_per_answer(self) -> float:
-        """ε/m, rounded down: m of them never exceed ε, not even by the last bit."""
+        """ε/m, rounded down so that m answers never exceed ε."""
         return split_budget(self.epsilon, self.sampled)
 
     @cached_property
     def memoized_epsilon(self) -> float:
-        """What any number of permanent answers to an unchanged record lose: ε, or more where they have two stages."""
+        """The total privacy loss of all memoized responses to an unchanged record: ε, or more with two stages."""
         stages = max(channel.memoized_epsilon for channel in self.channels)
         if stages <= self.epsilon_per_answer:
             return self.epsilon
@@ -193,11 +201,11 @@ class Survey:
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
-        """Every channel once, in the order of the questions."""
+        """The distinct channels in the order of the questions."""
         return tuple({id(question.channel): question.channel for question in self.questions}.values())
 
     def question_of(self, dimension: int | str) -> int:
-        """The number of the question that asks for a dimension, given by number or name."""
+        """The index of the question that asks for a dimension, which is given by index or name."""
         return self._question_of[self.schema.index(dimension) if isinstance(dimension, str) else dimension]
 
     @cached_property
@@ -206,42 +214,42 @@ class Survey:
 
     @cached_property
     def weighted(self) -> bool:
-        """Whether questions are drawn with different probabilities."""
+        """Whether questions are sampled with different probabilities."""
         return len({question.weight for question in self.questions}) > 1
 
     def inclusion(self, question: int) -> Fraction:
-        """The probability that a user answers a question: m/q, or its share of the weights."""
+        """The probability that a user answers a question: m over the number of questions, or its share of weights."""
         if not self.weighted:
             return Fraction(self.sampled, len(self.questions))
         return Fraction(self.questions[question].weight, sum(q.weight for q in self.questions))
 
-    # -- reports in binary ---------------------------------------------------------------------------------------
+    # -- binary reports ---------------------------------------------------------------------------------------
 
     @cached_property
     def slot_size(self) -> int:
-        """Bytes of a slot in memory: two for the question's number, then the fields of the widest channel."""
+        """Bytes of a slot in memory: two for the index of the question, then the fields of the widest channel."""
         return 2 + max(channel.wire_size for channel in self.channels)
 
     @property
     def report_size(self) -> int:
-        """Bytes of a report in memory, where every slot has the same size."""
+        """Bytes of a report in memory, where all slots have the same size."""
         return self.sampled * self.slot_size
 
     @cached_property
     def fixed_size(self) -> bool:
-        """Whether reports on the wire all have `report_size` bytes: no slot is padded."""
+        """Whether all reports on the wire have `report_size` bytes, without padding."""
         return len({channel.wire_size for channel in self.channels}) == 1
 
     @cached_property
     def byte_wise(self) -> bool:
-        """Whether every answer is single bytes drawn from integer rows, one question for each dimension, as often."""
+        """Whether every dimension has its own unweighted question whose answer is bytes drawn from integer rows."""
         plain = all(len(q.dimensions) == 1 and q.channel.rows is not None for q in self.questions)
         return plain and not self.weighted
 
     # -- the document --------------------------------------------------------------------------------------------
 
     def _body(self) -> dict[str, Any]:
-        """The document without its fingerprint: channels once, questions with the number of their channel."""
+        """The document without its fingerprint: each channel once, and questions with the index of their channel."""
         number = {id(channel): index for index, channel in enumerate(self.channels)}
         questions = [
             {"dimensions": list(question.dimensions), "channel": number[id(question.channel)]}
@@ -265,25 +273,26 @@ class Survey:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the canonical document: two surveys with the same fingerprint ask the same in the same way."""
+        """SHA-256 of the canonical document; surveys with the same fingerprint are identical."""
         return self._identities[0]
 
     @property
     def series(self) -> str:
-        """The fingerprint of the same survey without its name: a renamed survey shares its budget."""
+        """The fingerprint of the survey without its name; a renamed survey shares its budget."""
         return self._identities[1]
 
     def to_json(self) -> str:
-        """The document, channels and fingerprint included."""
+        """The document, including channels and fingerprint."""
         document = {**self._body(), "fingerprint": self.fingerprint}
         return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str | bytes, *, categories: Mapping[str, Iterable[str]] | None = None) -> Survey:
-        """Read a document and check all of it: version, schema, channels, privacy, fingerprint.
+        """Read a document and check its version, schema, channels, privacy and fingerprint.
 
-        `categories` are, by the name of a dimension, lists of which the document has only the hash. Raises FormatError
-        if it is not a valid survey or a list is missing, and FingerprintMismatch if the document was changed.
+        `categories` gives, by the name of a dimension, the lists of which the document holds only the hash. Raises
+        FormatError if the document is not a valid survey or a list is missing, and FingerprintMismatch if the document
+        was changed.
         """
         document, lists = _parsed(text), categories or {}
         claimed = str(document.pop("fingerprint"))
@@ -301,11 +310,11 @@ class Survey:
         except InvalidInput as error:
             raise FormatError(f"not a valid survey: {error}") from error
         except UnicodeEncodeError:
-            raise FormatError("not a survey: a text in it has no UTF-8 form") from None
+            raise FormatError("not a survey: it contains a string that has no UTF-8 form") from None
         for name in lists:
             if name not in schema.names:
-                raise InvalidInput.of("categories", name, "names of dimensions that the survey has")
-        # A document is canonicalised once, unless the survey would write it in another way.
+                raise InvalidInput.of("categories", name, "names of dimensions of the survey")
+        # A document is canonicalized once, unless the survey would write it differently.
         if json.dumps(survey._body(), sort_keys=True) == json.dumps(document, sort_keys=True):
             survey.__dict__["_identities"] = found
         elif survey.fingerprint != claimed:
@@ -313,7 +322,7 @@ class Survey:
         return survey
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the document atomically, and beside it the lists of categories of which it has only the hash."""
+        """Write the document atomically, and next to it the lists of categories of which it holds only the hash."""
         for dimension in self.schema:
             if (file := getattr(dimension, "file", None)) is not None:
                 # After the list of the file an optional dimension has the category "missing".
@@ -322,14 +331,14 @@ class Survey:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Survey:
-        """Read a survey's file, and the lists of categories beside it of which it has only the hash."""
+        """Read the file of a survey, and the lists of categories next to it of which it holds only the hash."""
         return loaded(path, cls.from_json)
 
 
 def questions_html(
     survey: Survey, title: str, columns: Sequence[str], row: Callable[[int], tuple[Any, ...]]
 ) -> str:
-    """A table of the first questions for notebooks; `row` gives the cells of a question after its dimensions."""
+    """A table of the first questions for notebooks; `row` gives the cells that follow the dimensions."""
     from hdr4me.pages import html
 
     shown = [
@@ -346,11 +355,11 @@ def _check(schema: Any, epsilon: Any, sampled: Any, name: Any) -> None:
         raise InvalidInput(f"schema = {schema!r} must be a Schema")
     check_budget(epsilon, sampled, len(schema))
     if not isinstance(name, str) or not is_unicode(name):
-        raise InvalidInput.of("name", name, "a string that has a UTF-8 form")
+        raise InvalidInput.of("name", name, "a string with a UTF-8 form")
 
 
 def _parsed(text: str | bytes) -> dict[str, Any]:
-    """The document, with all its fields and of this version; else FormatError."""
+    """The document; FormatError unless it has all fields and this version."""
     try:
         document = parse(text)
     except ValueError as error:
@@ -359,7 +368,7 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
         raise FormatError(f"not a survey: its format is not {FORMAT!r}")
     version = document.get("version")
     if type(version) is not int or version != VERSION:
-        raise FormatError(f"survey of version {version!r}: this program reads version {VERSION}")
+        raise FormatError(f"survey of version {version!r}: this program supports version {VERSION}")
     if odd := set(document) ^ _FIELDS:
         raise FormatError(f"not a survey: fields missing or unknown: {', '.join(sorted(map(repr, odd)))}")
     return document
@@ -368,18 +377,18 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
 def _questions(document: Mapping[str, Any]) -> list[Question]:
     items, documents = document["questions"], document["channels"]
     if not isinstance(items, list) or not isinstance(documents, list):
-        raise FormatError("a survey's questions and channels are lists")
+        raise FormatError("the questions and channels of a survey must be lists")
     channels = [channel_from_dict(channel) for channel in documents]
     questions, fields = [], {"dimensions", "channel"}
     for item in items:
         if not isinstance(item, Mapping) or not fields <= set(item) <= fields | {"weight"}:
-            raise FormatError("a question is an object with dimensions, channel and perhaps weight")
+            raise FormatError("a question must be an object with dimensions, channel and optionally weight")
         dimensions, index = item["dimensions"], item["channel"]
         if not isinstance(dimensions, list) or not dimensions or not all(type(j) is int for j in dimensions):
-            raise FormatError("a question's dimensions are a list of integers")
+            raise FormatError("the dimensions of a question must be a list of integers")
         if type(index) is not int or not 0 <= index < len(channels):
-            raise FormatError(f"a question's channel = {index!r} does not exist")
+            raise FormatError(f"channel = {index!r} of a question does not exist")
         questions.append(Question(tuple(dimensions), channels[index], item.get("weight", 1)))
     if {id(question.channel) for question in questions} != {id(channel) for channel in channels}:
-        raise FormatError("a survey's channel is used by no question")
+        raise FormatError("no question uses one of the survey's channels")
     return questions

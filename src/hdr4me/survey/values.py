@@ -1,6 +1,6 @@
-"""Raw values and names: what they say, and whether they can be used; standard library only.
+"""Conversion and checks of raw values and names; standard library only.
 
-Nothing here raises because of a value of a record.
+No value of a record raises an exception here.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _MISSING = ("", "na", "n/a", "nan", "-nan", "+nan", "null", "none")
 
 
 def label(value: Any) -> str | None:
-    """The category that a value names: itself, a number's shortest digits, `true` or `false`; else None.
+    """The category label of a value: a string itself, a number's shortest digits, `true` or `false`; else None.
 
-    A number that needs an exponent (below 0.0001, or a whole one above 2⁵³ that is no integer type) names none.
+    A number that needs an exponent (below 0.0001, or a float above 2⁵³) has no label.
     """
     value = plain(value)
     if isinstance(value, str):
@@ -38,7 +38,7 @@ def label(value: Any) -> str | None:
 
 
 def meaning(text: str) -> str:
-    """Truth values in lower case and whole numbers without their zeros after the point; any other text as it is."""
+    """Booleans in lower case and integers without trailing ".0"; any other string unchanged."""
     lower = text.lower()
     if lower in ("true", "false"):
         return lower
@@ -46,12 +46,12 @@ def meaning(text: str) -> str:
 
 
 def first_twice(names: Iterable[str]) -> str | None:
-    """The first name that is there more than once, if any."""
+    """The first duplicate name, if any."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def as_number(value: Any) -> float:
-    """The number that a value is or says, wherever it lies; NaN if it is none. Truth values are 1 and 0."""
+    """A number, or the number in a string; NaN if there is none. Booleans are 1 and 0."""
     try:
         if type(value).__name__ == "MaskedConstant":  # NumPy's missing value: float() would warn
             return math.nan
@@ -59,42 +59,44 @@ def as_number(value: Any) -> float:
             return float(value.strip().lower() == "true")
         try:
             return float(value)
-        except OverflowError:  # a whole number beyond every float
+        except OverflowError:  # an integer beyond the range of floats
             return math.inf if value > 0 else -math.inf
-    except Exception:  # a value may be an object that raises anything at all
+    except Exception:  # a value may be an object that raises any exception
         return math.nan
 
 
 def is_blank(value: Any) -> bool:
-    """Whether there is no value: None, NaN or a blank text."""
+    """Whether a value is missing: None, NaN or a blank string."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, float) and value != value)
 
 
 def is_missing_number(value: Any) -> bool:
-    """Whether there is no number, as in "" and "NA", rather than something that is not a number."""
+    """Whether a number is missing, as in "" and "NA", rather than not a number."""
     return is_blank(value) or (isinstance(value, str) and value.strip().lower() in _MISSING)
 
 
 def refused(name: Any, why: str) -> InvalidInput:
-    """The error for a dimension that cannot be declared so."""
+    """The error for an invalid declaration of a dimension."""
     return InvalidInput(f"dimension {name!r}: {why}")
 
 
 def check_name(name: Any) -> None:
     if not isinstance(name, str) or not name or not is_unicode(name):
         raise InvalidInput(
-            f"name = {name!r} is not allowed: a dimension's name is a string that is not empty"
+            f"name = {name!r} is not allowed: the name of a dimension must be a non-empty string"
         )
 
 
 def is_unicode(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)  # half a pair has no UTF-8
+    return not any(
+        "\ud800" <= character <= "\udfff" for character in text
+    )  # a lone surrogate has no UTF-8 form
 
 
 def plain(value: Any) -> Any:
-    """A NumPy scalar as Python's own, without importing NumPy."""
+    """A NumPy scalar as a Python scalar, without importing NumPy."""
     return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
 
 

@@ -1,10 +1,10 @@
 """A vector in a ball: a gradient, an embedding; standard library only.
 
-A coordinate that is no finite number counts as 0, and so does a value that is no vector of the right length unless the
-vector is optional. Nothing here raises because of a value.
+A coordinate that is not a finite number counts as 0. A value that is not a vector of the right length counts as the
+zero vector unless the vector is optional. No value raises an exception here.
 
-A channel is asked for the vector over its norm. For an optional vector it is asked for one coordinate more: (x, 0) if
-there is a vector x and (0, −1) if there is none, both in the ball of norm 1.
+The input of a channel is the vector divided by the norm. An optional vector has one more coordinate: (x, 0) for a
+vector x and (0, −1) for a missing one, both in the unit ball.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from hdr4me.survey.dimension import FRACTION_BITS, Dimension, Fault
 from hdr4me.survey.numeric import NARROWEST
 from hdr4me.survey.values import as_number, check_name, finite, refused
 
-SEPARATOR = "|"  # between the coordinates of a text, as CSV files have them
+SEPARATOR = "|"  # between the coordinates in a string, as in CSV files
 
 
 @dataclass(frozen=True)
 class Vector(Dimension):
     """A vector of `length` numbers whose Euclidean norm is at most `norm`.
 
-    A value is a list of numbers, or a text with `|` between them.
+    A value is a list of numbers, or a string with `|` between them.
 
     Parameters
     ----------
     name
-        The column that holds it.
+        The name of the column.
     length
-        How many coordinates it has.
+        The number of coordinates.
     norm
-        The largest norm; longer vectors are scaled to it.
+        The largest norm. Longer vectors are scaled to it.
     optional
-        Whether "no vector" is an answer of its own: then the share of users who have a vector and the mean among those
-        are both estimated, from one report. Otherwise a missing vector counts as 0.
+        Whether "no vector" is a valid answer. Then both the share of users who have a vector and the mean among them
+        are estimated from one report. Otherwise a missing vector counts as 0.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Vector(Dimension):
             raise refused(self.name, f"optional = {self.optional!r} must be true or false")
         most = MAX_LENGTH - self.optional
         if type(self.length) is not int or not 1 <= self.length <= most:
-            more = " (one more coordinate says whether an optional vector is there)" * self.optional
+            more = " (an optional vector uses one more coordinate)" * self.optional
             raise refused(self.name, f"length = {self.length!r} must be an integer from 1 to {most}{more}")
         norm = finite(self.name, "norm", self.norm)
         if not NARROWEST <= norm <= 1 / NARROWEST:
@@ -88,33 +88,33 @@ class Vector(Dimension):
 
     @property
     def n_asked(self) -> int:
-        """How many coordinates a channel takes: the vector's, and one for whether an optional vector is there."""
+        """The number of coordinates of the channel's input: one more than the vector's if it is optional."""
         return self.length + self.optional
 
     def numbers(self, value: Any) -> list[float] | None:
-        """The coordinates that a value has, NaN for each that is no finite number; None for what is no such vector."""
+        """The coordinates of a value, NaN for each that is not a finite number; None if the length is wrong."""
         try:
             if isinstance(value, str):
                 value = value.split(SEPARATOR)
             if isinstance(value, Mapping | bytes) or not isinstance(value, Iterable):
                 return None
             found = [as_number(part) for part in value]
-        except Exception:  # a value may be an object that raises anything at all
+        except Exception:  # a value may be an object that raises any exception
             return None
         return [x if math.isfinite(x) else math.nan for x in found] if len(found) == self.length else None
 
     def clean(self, value: Any) -> tuple[float, ...]:
-        """The vector inside the ball, in its own units; 0 for what is no vector."""
+        """The vector inside the ball, in its own units; 0 for an invalid value."""
         return self._inside(self.numbers(value))
 
     def point(self, value: Any) -> list[float]:
-        """What a channel is asked for: a vector of the ball of norm 1, with one coordinate more if it is optional."""
+        """The input of a channel: a vector of the unit ball, with one more coordinate if it is optional."""
         numbers = self.numbers(value)
         inside = [x / self.norm for x in self._inside(numbers)]
         return [*inside, float(_some(numbers)) - 1.0] if self.optional else inside
 
     def has(self, value: Any) -> bool:
-        """Whether a value is a vector: of the right length, with at least one finite number."""
+        """Whether a value is a vector: the right length and at least one finite number."""
         return _some(self.numbers(value))
 
     def _inside(self, numbers: list[float] | None) -> tuple[float, ...]:
@@ -127,7 +127,7 @@ class Vector(Dimension):
         return tuple(found) if scale == 1.0 else tuple(x / largest * (self.norm / size) for x in found)
 
     def encode(self, value: Any, size: int) -> int:
-        """The number of the vector among all those of so many bits a coordinate."""
+        """The index of the vector among all vectors with this precision."""
         bits = (size.bit_length() - 1) // self.n_asked
         family = Codebook(self.n_asked, 2, 1, precision=bits)
         return family.number(self.point(value)) << FRACTION_BITS
@@ -141,11 +141,11 @@ class Vector(Dimension):
         effect += "coordinate that is not a number counts as 0"
         return {
             "missing": Fault("missing", "" if self.optional else "and count as 0", self.optional),
-            "unknown": Fault(f"not {self.length} numbers", effect),
+            "unknown": Fault(f"not lists of {self.length} numbers", effect),
             "high": Fault(f"longer than {self.norm:g}", "and are scaled to that norm", True),
         }
 
 
 def _some(numbers: list[float] | None) -> bool:
-    """Whether there is a vector in which one coordinate at least is a finite number."""
+    """Whether at least one coordinate is a finite number."""
     return numbers is not None and not all(map(math.isnan, numbers))

@@ -1,4 +1,4 @@
-"""Tallies: integer counts of codes that add exactly."""
+"""Tallies: integer counts of reports, which add exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tally's file: one line of JSON, then the counts as little-endian 64-bit integers."""
+"""The file format of a tally: one line of JSON, then the counts as little-endian 64-bit integers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FIELDS = {"format", "version", "survey", "document", "n_reports", "rejected", "
 
 
 def dumps(tally: Tally) -> bytes:
-    """The file's bytes: equal tallies give equal bytes.
+    """The bytes of the file; equal tallies give equal bytes.
 
-    The header carries the survey's whole document, so a tally can be merged and estimated with nothing else at hand.
+    The header contains the whole survey document, so a tally can be merged and estimated without other files.
     """
     data = tally.counts.astype("<i8").tobytes()
     header: dict[str, Any] = {
@@ -39,7 +39,7 @@ def dumps(tally: Tally) -> bytes:
 
 
 def loads(content: bytes, survey: Survey | None = None) -> Tally:
-    """Read what `dumps` wrote; everything in it is checked."""
+    """Parse the bytes that `dumps` wrote, with all checks."""
     first, newline, data = content.partition(b"\n")
     try:
         header: Any = parse(first)
@@ -48,14 +48,16 @@ def loads(content: bytes, survey: Survey | None = None) -> Tally:
     if not newline or not isinstance(header, dict) or header.get("format") != FORMAT:
         raise FormatError(f"not a tally: its format is not {FORMAT!r}")
     if type(header.get("version")) is not int or header["version"] != VERSION:
-        raise FormatError(f"tally of version {header.get('version')!r}: this program reads version {VERSION}")
+        raise FormatError(
+            f"tally of version {header.get('version')!r}: this version of hdr4me supports version {VERSION}"
+        )
     if set(header) != _FIELDS:
         raise FormatError("not a tally: fields are missing or unknown")
     if header["checksum"] != _checksum(header, data):
-        raise FormatError("the tally's checksum does not match: it was cut short or changed")
+        raise FormatError("the tally's checksum does not match: the file was truncated or changed")
     if survey is None:
         if not isinstance(header["document"], str):
-            raise FormatError("not a tally: its survey is missing")
+            raise FormatError("not a tally: the survey is missing from the header")
         survey = Survey.from_json(header["document"])
     if header["survey"] != survey.fingerprint:
         raise FingerprintMismatch("the tally", survey.fingerprint, str(header["survey"]))
@@ -64,13 +66,13 @@ def loads(content: bytes, survey: Survey | None = None) -> Tally:
     if len(data) != 8 * layout.size or header["n_counts"] != layout.size:
         raise FormatError(f"a tally of {len(data)} bytes of counts: its survey needs {8 * layout.size}")
     if type(n_reports) is not int or not 0 <= n_reports <= 2**53 or not isinstance(rejected, dict):
-        raise FormatError("not a tally: n_reports is a whole number, rejected an object")
+        raise FormatError("not a tally: n_reports must be a non-negative integer and rejected an object")
     known = {reason.text for reason in Reason}
     if not all(key in known and type(value) is int and value > 0 for key, value in rejected.items()):
-        raise FormatError("not a tally: rejected holds known reasons and positive whole numbers")
+        raise FormatError("not a tally: rejected must map known reasons to positive integers")
     tally.counts[:] = np.frombuffer(data, "<i8")
     tally.n_reports, tally._rejected = n_reports, Counter(rejected)
-    # Each question's counters come from a number of reports, together m for each report.
+    # The numbers of answers of all questions add up to m per report.
     pairs = enumerate(survey.questions)
     answers = [x.channel.n_answers(layout.of_question(tally.counts, q).tolist()) for q, x in pairs]
     valid = [n for n in answers if n is not None and n <= n_reports]

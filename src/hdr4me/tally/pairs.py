@@ -1,4 +1,4 @@
-"""Counts of two answers in the same report: integers like a tally's, exact to merge, taken from files of reports."""
+"""Joint counts of two answers in the same report; integers that add exactly, computed from files of reports."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MAX_COUNTERS = 1 << 24  # of one pair
 
 
 class PairCounts:
-    """How often each two counters of two questions were raised by one report.
+    """The number of reports that raise each pair of counters of two questions.
 
-    Covariances, correlations and means by group come from it: see `hdr4me.ask` with `pairs`. It is computed from files
-    of reports, when they are tallied or at any later time; `+` is exact, associative and commutative. Reports that a
-    tally would reject are left out.
+    Covariances, correlations and means by group are estimated from these counts: see `hdr4me.ask` with `pairs`. They
+    are computed from files of reports, during the tally or at any later time. `+` is exact, associative and
+    commutative. Reports that a tally rejects are not counted.
 
     >>> from hdr4me.client import Client
     >>> from hdr4me.io.report import pack
@@ -57,27 +57,28 @@ class PairCounts:
             sizes = [survey.questions[q].channel.n_counters + 1 for q in key]
             if sizes[0] * sizes[1] > MAX_COUNTERS:
                 counters = f"{sizes[0]} × {sizes[1]} counters"
-                raise InvalidInput(f"a pair with {counters}: at most {MAX_COUNTERS} are allowed")
+                raise InvalidInput(f"a pair of questions with {counters}: at most {MAX_COUNTERS} are allowed")
             self.counts[key] = np.zeros(sizes, np.int64)
 
     def _questions(self, first: str, second: str) -> tuple[int, int]:
-        """The two questions in the order of the survey."""
+        """The positions of the two questions, in the order of the survey."""
         a, b = sorted(self.survey.question_of(name) for name in (first, second))
         if a == b:
             raise InvalidInput(
-                f"{first!r} and {second!r} are asked in one question: ask the tally, without pairs"
+                f"{first!r} and {second!r} are asked in one question: the tally is enough, without pair counts"
             )
         if self.survey.sampled < 2:
             raise InvalidInput(
-                f"each user answers one question, so no report tells of {first!r} and {second!r} together: make the "
-                "survey with sampled = 2 or more, ask both as a pair (pairs = ...), or add their product as a column"
+                f"no report answers both {first!r} and {second!r}, because each person answers one question. Create "
+                "the survey with sampled=2 or more (--sampled 2), ask both as a pair (pairs=, --pair-question), or add "
+                "their product (hdr4me.Product, --product)"
             )
         return a, b
 
     # -- adding ----------------------------------------------------------------------------------------------------
 
     def add_block(self, reports: NDArray[np.uint8]) -> PairCounts:
-        """Count a block of binary reports, uint8 of shape (n, report_size); returns the counts themselves."""
+        """Count a block of binary reports, uint8 of shape (n, report_size), and return self."""
         survey = self.survey
         check_block(reports, survey)
         layout = Layout.of(survey)
@@ -93,25 +94,27 @@ class PairCounts:
         return self
 
     def _counters(self, slots: NDArray[np.uint8], here: NDArray[np.bool_], q: int) -> Numbers:
-        """The counters that each report raises for question q, and the last one, which every report raises."""
+        """The counters that each report raises for question q, and a last one that every report raises."""
         channel = self.survey.questions[q].channel
         data = slots[here][:, 2 : 2 + channel.wire_size]
         at = channel.response.counters(channel.response.from_bytes(data))
         return np.concatenate([at, np.full((len(at), 1), channel.n_counters)], axis=1)
 
     def add_file(self, path: str | os.PathLike[str]) -> PairCounts:
-        """Count a file of reports, of any format, in blocks."""
+        """Count a file of reports in any format, in blocks."""
         for block in read_blocks(path, self.survey):
             if len(block.rows):
                 self.add_block(block.rows)
         return self
 
     def of(self, first: str, second: str) -> Numbers:
-        """The counts of a pair, (counters of `first` + 1) × (of `second` + 1); the last ones count every report."""
+        """The counts of a pair, (counters of `first` + 1) × (of `second` + 1); the last of each count all reports."""
         key = self._questions(first, second)
         if key not in self.counts:
             both = f"{first!r} and {second!r}"
-            raise InvalidInput(f"{both} were not counted together: name them when counting pairs")
+            raise InvalidInput(
+                f"{both} were not counted together: count the reports again with this pair (--count-pair)"
+            )
         counts = self.counts[key]
         return counts if self.survey.question_of(first) == key[0] else counts.T
 
@@ -120,7 +123,7 @@ class PairCounts:
         return self._questions(first, second) in self.counts
 
     def n_answers(self, first: str, second: str) -> int:
-        """How many reports answered both."""
+        """The number of reports that answered both."""
         return int(self.of(first, second)[-1, -1])
 
     # -- merging and files -----------------------------------------------------------------------------------------
@@ -131,7 +134,9 @@ class PairCounts:
         if other.survey != self.survey:
             raise FingerprintMismatch("the other counts", self.survey.fingerprint, other.survey.fingerprint)
         if set(other.counts) != set(self.counts):
-            raise InvalidInput("counts of other pairs cannot be added: count the same pairs in every file")
+            raise InvalidInput(
+                "the two objects count different pairs and cannot be added: count the same pairs in every file"
+            )
         total = PairCounts.__new__(PairCounts)
         total.survey = self.survey
         total.counts = {key: counts + other.counts[key] for key, counts in self.counts.items()}
@@ -157,7 +162,7 @@ class PairCounts:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> PairCounts:
-        """Read what `to_bytes` wrote; everything in it is checked."""
+        """Parse the bytes that `to_bytes` wrote, with all checks."""
         first, _, data = content.partition(b"\n")
         try:
             header: Any = json.loads(first)
@@ -166,14 +171,14 @@ class PairCounts:
         if not isinstance(header, dict) or header.get("format") != FORMAT or header.get("version") != VERSION:
             raise FormatError(f"not a file of pair counts of version {VERSION}")
         if header.get("checksum") != hashlib.sha256(data).hexdigest():
-            raise FormatError("the pair counts' checksum does not match: the file was cut short or changed")
+            raise FormatError("the pair counts' checksum does not match: the file was truncated or changed")
         survey = Survey.from_json(str(header.get("document")))
         try:
             firsts = [[survey.questions[q].dimensions[0] for q in key] for key in header["pairs"]]
             names = [(survey.schema.names[a], survey.schema.names[b]) for a, b in firsts]
             found = cls(survey, names)
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise FormatError("not a file of pair counts: its pairs are not the survey's") from error
+            raise FormatError("not a file of pair counts: its pairs do not belong to its survey") from error
         if len(data) != 8 * sum(counts.size for counts in found.counts.values()):
             raise FormatError("the pair counts do not fit their survey")
         at = 0

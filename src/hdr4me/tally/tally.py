@@ -1,4 +1,4 @@
-"""The tally: integers, so that adding is exact and the order of reports, files and machines leaves no trace."""
+"""The tally: integer counts, so that the result does not depend on the order of reports, files and machines."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ if TYPE_CHECKING:
     from hdr4me.statistics import Answer
 
 Numbers = NDArray[np.int64]
-_LARGEST = 2**53  # beyond it JSON readers round, and int64 counts are far from full
+_LARGEST = 2**53  # the largest integer that every JSON parser keeps exactly
 
 
 class Tally:
-    """The counters of each question; empty, it is the identity of `+`.
+    """The counters of each question. `+` is exact, associative and commutative; an empty tally is its identity.
 
-    `+` is exact, associative and commutative. A bad report is not counted: `rejected` says how many there were, for
-    which reason, and each is handed to `on_rejected` (`hdr4me.io.refuse` stops at the first, a
-    `hdr4me.io.Quarantine` writes them to a file).
+    Invalid reports are not counted. `rejected` is their number by reason, and each is passed to `on_rejected`:
+    `hdr4me.io.refuse` raises an error at the first one, and a `hdr4me.io.Quarantine` writes them to a file.
 
     >>> from hdr4me.client import Client
     >>> from hdr4me.survey import Numeric, Schema
@@ -55,9 +54,11 @@ class Tally:
     # -- adding ------------------------------------------------------------------------------------------------
 
     def add(self, reports: Iterable[Report], *, on_rejected: OnRejected | None = None) -> Tally:
-        """Count reports, one by one; returns the tally itself."""
+        """Count reports one by one, and return self."""
         if not isinstance(reports, Iterable):
-            raise InvalidInput(f"reports of type {type(reports).__name__}: expected many, such as a list")
+            raise InvalidInput(
+                f"reports of type {type(reports).__name__}: expected an iterable of reports, such as a list"
+            )
         rows: list[bytes] = []
         for number, report in enumerate(reports, start=1):
             if not isinstance(report, Report):
@@ -86,18 +87,18 @@ class Tally:
         numbers: Sequence[int] | NDArray[np.integer[Any]] | None = None,
         threads: int = 1,
     ) -> Tally:
-        """Count a block of binary reports, uint8 of shape (n, report_size), checking every byte.
+        """Count a block of binary reports, uint8 of shape (n, report_size), after a check of every byte.
 
         Parameters
         ----------
         reports
             One row of bytes for each report.
         on_rejected
-            Called with a `Rejected` (reason, where, content) for each report that is left out.
+            Called with a `Rejected` (reason, where, content) for each rejected report.
         where, first_row, numbers
-            The block's name, the number of its first row, or the number of each row, for messages.
+            The name of the block, and the number of its first row or of each row, for messages.
         threads
-            How many threads count.
+            The number of threads.
         """
         survey, layout = self.survey, self.layout
         check_block(reports, survey)
@@ -121,15 +122,15 @@ class Tally:
             self._rejected.update(Reason(code).text for code in status[bad].tolist())
         else:
             for row in bad.tolist():
-                place = f"{where}, row {first_row + row + 1 if numbers is None else numbers[row]}"
+                position = f"{where}, row {first_row + row + 1 if numbers is None else numbers[row]}"
                 content = reports[row].tobytes().hex()
-                self.reject(Rejected(Reason(int(status[row])), place, content), on_rejected)
+                self.reject(Rejected(Reason(int(status[row])), position, content), on_rejected)
         return self
 
     def add_file(
         self, path: str | os.PathLike[str], *, on_rejected: OnRejected | None = None, threads: int = 1
     ) -> Tally:
-        """Count a file of reports, of any format, in blocks.
+        """Count a file of reports in any format, in blocks.
 
         Parameters
         ----------
@@ -145,12 +146,12 @@ class Tally:
     def add_read(
         self, block: Block, *, on_rejected: OnRejected | None = None, where: str = "block", threads: int = 1
     ) -> Tally:
-        """Count a block as a reader of files gives it, with what the reader rejected.
+        """Count a block from a file reader, together with the reports that the reader rejected.
 
         Parameters
         ----------
         block
-            Reports, and what the reader rejected.
+            Reports, and the reports that the reader rejected.
         on_rejected, where, threads
             As for `add_block`; `where` is the name of the file.
         """
@@ -161,14 +162,14 @@ class Tally:
         )
 
     def reject(self, rejected: Rejected, on_rejected: OnRejected | None = None) -> None:
-        """Count a bad report and hand it on."""
+        """Count a rejected report and pass it to `on_rejected`."""
         self._rejected[rejected.reason.text] += 1
         if on_rejected is not None:
             on_rejected(rejected)
 
     @property
     def rejected(self) -> dict[str, int]:
-        """How many reports were not counted, by reason."""
+        """The number of rejected reports by reason."""
         return dict(sorted(self._rejected.items()))
 
     # -- merging -----------------------------------------------------------------------------------------------
@@ -183,8 +184,8 @@ class Tally:
         total.counts += self.counts + other.counts
         total.n_reports = self.n_reports + other.n_reports
         both = self._rejected + other._rejected
-        # Unlike reports, rejected ones have no upper limit: anybody can send them. At the largest number that a file
-        # can hold the count stays where it is, in any order of adding, and the tally can still be saved.
+        # Unlike reports, rejected ones have no upper limit, because anybody can send them. The count saturates at the
+        # largest number that a file can hold, so the result does not depend on the order and can be saved.
         total._rejected = Counter({reason: min(number, _LARGEST) for reason, number in both.items()})
         return total
 
@@ -219,7 +220,7 @@ class Tally:
             raise InvalidInput(f"{self.n_reports} + {more} reports are more than {_LARGEST}")
 
     def n_answers(self, question: int) -> int:
-        """How many reports answered a question."""
+        """The number of reports that answered a question."""
         channel = self.survey.questions[question].channel
         return int(self.layout.of_question(self.counts, question).sum()) // channel.per_report
 
@@ -233,13 +234,13 @@ class Tally:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], survey: Survey | None = None) -> Tally:
-        """Read a tally; with `survey`, one of another survey is an error that names both."""
+        """Read a tally from a file; if it belongs to another survey than `survey`, raise FingerprintMismatch."""
         from hdr4me.tally.file import loads
 
         return loaded(path, lambda content: loads(content, survey))
 
     def estimate(self) -> Answer:
-        """Means, shares and frequencies with their standard errors."""
+        """Means, shares and frequencies with standard errors."""
         from hdr4me.statistics import estimate
 
         return estimate(self)
@@ -254,21 +255,21 @@ class Tally:
         dimensions
             A name, several names, or None for every dimension that the statistic supports.
         options
-            What the statistic itself accepts, such as `p` for quantiles.
+            Options of the statistic, such as `p` for quantiles.
         """
         from hdr4me.statistics import ask
 
         return ask(self, statistic, dimensions, **options)
 
     def priors(self) -> dict[str, Any]:
-        """A prior for `plan` from what was found about each dimension: see `hdr4me.statistics.rounds.priors`."""
+        """A prior for `plan` from the estimates of each dimension: see `hdr4me.statistics.rounds.priors`."""
         from hdr4me.statistics.rounds import priors
 
         return priors(self)
 
 
 def check_block(reports: NDArray[np.uint8], survey: Survey) -> None:
-    """A block of binary reports has the survey's width, or InvalidInput."""
+    """Raise InvalidInput if a block of binary reports does not have the width of the survey."""
     if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
         raise InvalidInput(f"reports {reports.dtype}{reports.shape}: expected uint8(n, {survey.report_size})")
 
@@ -276,9 +277,9 @@ def check_block(reports: NDArray[np.uint8], survey: Survey) -> None:
 def count_any(
     reports: NDArray[np.uint8], survey: Survey, layout: Layout, counts: Numbers
 ) -> NDArray[np.uint8]:
-    """Add every valid report of any channels to counts; the status of each row: 0, or the `Reason` it is left out.
+    """Add every valid report to `counts`; the result is the status of each row, 0 or the `Reason` of its rejection.
 
-    Surveys whose answers are single bytes are counted by the compiled kernel instead.
+    It handles every channel; surveys whose answers are single bytes use the compiled kernel instead.
     """
     n, m, size = len(reports), survey.sampled, survey.slot_size
     slots = reports.reshape(n, m, size)
@@ -290,10 +291,10 @@ def count_any(
     order = np.argsort(asked, axis=None, kind="stable")
     bounds = np.searchsorted(asked.ravel()[order], np.arange(len(survey.questions) + 1))
     for q in np.flatnonzero(np.diff(bounds)).tolist():
-        users, places = np.divmod(order[bounds[q] : bounds[q + 1]], m)
+        users, positions = np.divmod(order[bounds[q] : bounds[q + 1]], m)
         channel = survey.questions[q].channel
         used = 2 + channel.wire_size
-        part = slots[users, places]
+        part = slots[users, positions]
         outputs = channel.response.from_bytes(part[:, 2:used])
         _mark(status, users[part[:, used:].any(axis=1)], Reason.PADDING)
         _mark(status, users[~channel.response.valid(outputs)], Reason.CODE)
@@ -305,5 +306,5 @@ def count_any(
 
 
 def _mark(status: NDArray[np.uint8], rows: Numbers, reason: Reason) -> None:
-    """Give the reports a reason, unless they have one."""
+    """Set the reason of reports that have none yet."""
     status[rows] = np.where(status[rows] == 0, reason, status[rows])

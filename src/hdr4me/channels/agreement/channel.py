@@ -1,7 +1,8 @@
 """Blocks of signs as outputs: many numbers, each rounded to −1 or 1, answered by one report; standard library only.
 
-The heavy outputs of a block of signs are the blocks that agree with it in at least τ places. Outputs are numbered by
-how many places they differ in, so that the heavy ones are the first k numbers, and one bounded draw is one output.
+The heavy outputs of a block of signs are the blocks that agree with it in at least τ positions. Outputs are numbered by
+the number of positions in which they differ, so that the heavy outputs have the first k numbers, and one bounded random
+integer gives one output.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ MAX_SIZE = 1024  # numbers in one block
 
 @dataclass(frozen=True)
 class Agreement(Family):
-    """Blocks of `size` signs; those that agree with the input in at least `agreeing` places are heavy.
+    """Blocks of `size` signs; those that agree with the input in at least `agreeing` positions are heavy.
 
-    A block is a number whose bits are the signs (1 for +1), the first dimension's the most significant. It is sent in
-    fields of 64 signs, the first dimensions' first. Each dimension has two counters, for −1 and for +1.
+    A block is an integer whose bits are the signs (1 for +1), with the first dimension as the most significant bit. It
+    is sent in fields of 64 signs, in the order of the dimensions. Each dimension has two counters, for −1 and for +1.
     """
 
     name = "agreement"
@@ -52,7 +53,7 @@ class Agreement(Family):
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
-        """How many signs each field holds."""
+        """The number of signs in each field."""
         full, rest = divmod(self.size, FIELD_BITS)
         return (FIELD_BITS,) * full + ((rest,) if rest else ())
 
@@ -70,11 +71,11 @@ class Agreement(Family):
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
-        """How many blocks differ from a block in at most 0, 1, … b places."""
+        """The numbers of blocks that differ from a given block in at most 0, 1, … b positions."""
         return tuple(accumulate(comb(self.size, t) for t in range(self.size + 1)))
 
     def joined(self, output: Sequence[int]) -> int:
-        """The block that stands in the fields of an output."""
+        """The block in the fields of an output."""
         block = 0
         for width, number in zip(self.widths, output, strict=True):
             block = block << width | number
@@ -92,15 +93,15 @@ class Agreement(Family):
         return (x ^ self.joined(output)).bit_count() <= self.size - self.agreeing
 
     def differing(self, number: int) -> int:
-        """The places in which output `number` differs from the input, as bits; as many steps for every number.
+        """The positions in which output `number` differs from the input, as bits, in a constant number of steps.
 
-        Outputs that differ in t places have the numbers from ends[t − 1] on, in the combinatorial number system.
+        Outputs that differ in t positions have the numbers from ends[t − 1] on, in the combinatorial number system.
         """
         t = sum([number >= end for end in self.ends[:-1]])
         number -= self.ends[t - 1] if t else 0
         found = 0
         for place in range(self.size - 1, -1, -1):
-            ways = comb(place, t)  # that all t places are below this one
+            ways = comb(place, t)  # number of choices in which all t positions are below this one
             taken = number >= ways
             number -= ways if taken else 0
             found = found << 1 | taken
@@ -121,7 +122,7 @@ class Agreement(Family):
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
         """P(a reported sign is +1) if the user's sign is +1, and if it is −1.
 
-        Of the outputs that differ in t places the share 1 − t/b agrees in one given place.
+        Among the outputs that differ in t positions, the share 1 − t/b agrees in a given position.
         """
         k, heavy = self.n_heavy, self.size - self.agreeing + 1
         ways = [comb(self.size - 1, t) for t in range(self.size)]

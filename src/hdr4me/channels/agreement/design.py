@@ -1,4 +1,4 @@
-"""Channels for blocks of numbers that are asked together, and the block of least error."""
+"""Channels for blocks of numbers that are asked together, and the block with the smallest error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hdr4me.errors import InvalidInput
 
 @lru_cache(maxsize=4096)
 def agreement_channel(epsilon: float, size: int) -> KSubset:
-    """The block of `size` signs whose number of agreeing places gives the largest contrast c."""
+    """The channel for blocks of `size` signs with the largest contrast c over the numbers of agreeing positions."""
     check_epsilon(epsilon)
     if type(size) is not int or not 2 <= size <= MAX_SIZE:
         raise InvalidInput.of("size", size, f"an integer from 2 to {MAX_SIZE}")
@@ -26,9 +26,9 @@ def agreement_channel(epsilon: float, size: int) -> KSubset:
 
 @lru_cache(maxsize=65536)
 def _best(epsilon: float, size: int) -> tuple[float, int]:
-    """The largest contrast over the numbers τ of agreeing places, in floats, and that τ.
+    """The largest contrast over the numbers τ of agreeing positions, as a float, and that τ.
 
-    With K = P(Bin(b, ½) ≥ τ) and A the part of it in which one given place agrees, half of P(Bin(b − 1, ½) ≥ τ − 1):
+    With K = P(Bin(b, ½) ≥ τ) and A = ½·P(Bin(b − 1, ½) ≥ τ − 1), the part of K in which a given position agrees:
     P(agree) = p·A/K + (1 − p)·(½ − A)/(1 − K), p = e^ε·K/(e^ε·K + 1 − K).
     """
     τ = np.arange(size // 2 + 1, size + 1)
@@ -41,7 +41,7 @@ def _best(epsilon: float, size: int) -> tuple[float, int]:
 
 
 def quick_second_moment(epsilon: float, size: int) -> float:
-    """1/c², the mean square of a decoded sign, to about nine digits and without making the channel.
+    """1/c², the mean square of a decoded sign, to about nine digits and without constructing the channel.
 
     With d numbers in blocks of b, each user answering one block, n·MSE = (d/b)/c² − E t².
     """
@@ -49,7 +49,7 @@ def quick_second_moment(epsilon: float, size: int) -> float:
 
 
 def block_sizes(dims: int, size: int) -> list[int]:
-    """The sizes of the blocks that `dims` numbers fall into, as equal as possible and at most `size`."""
+    """The sizes of the blocks for `dims` numbers, as equal as possible and at most `size`."""
     n_blocks = -(-dims // size)
     least, more = divmod(dims, n_blocks)
     return [least + 1] * more + [least] * (n_blocks - more)

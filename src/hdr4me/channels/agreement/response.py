@@ -1,4 +1,4 @@
-"""What an agreement block says about each of its numbers."""
+"""The response of agreement blocks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
 
-_CHUNK = 1 << 12  # users whose random halves are made together: they fit into the second-level cache
+_CHUNK = (
+    1 << 12
+)  # users whose random bits are generated together, so that they fit into the second-level cache
 
 
 class AgreementResponse(KSubsetResponse):
-    """A number is rounded to a sign at random, and the reported sign agrees with it with probability (1 + c)/2."""
+    """A number is rounded randomly to a sign, and the reported sign agrees with it with probability (1 + c)/2."""
 
     wide = True
     in_order = False
@@ -33,7 +35,7 @@ class AgreementResponse(KSubsetResponse):
     def encode(
         self, records: Records, dimensions: Sequence[int], users: Numbers, draws: SecureDraws
     ) -> Numbers:
-        """The signs of each block as the fields of an output, each number rounded to −1 or 1 at random."""
+        """The signs of each block as the fields of an output; each number is rounded randomly to −1 or 1."""
         from hdr4me.kernels.exact.blocks import BOTTOM, DEFAULT, LOW, SCALE, TOP
         from hdr4me.kernels.exact.channels import row_signs, signs
 
@@ -78,7 +80,7 @@ class AgreementResponse(KSubsetResponse):
         return blocks
 
     def _flip_many(self, blocks: Numbers, heavy: Mask, draws: SecureDraws) -> None:
-        """Flip signs of blocks of more than 64; users who flip as many are handled together."""
+        """Flip signs of blocks of more than 64; users with equally many flips are processed together."""
         from hdr4me.kernels.exact.channels import flip
 
         family, n = self.channel.family, len(blocks)
@@ -162,9 +164,9 @@ def _binomials() -> NDArray[np.uint64]:
 
 
 def _side_by_side(columns: Columns, dims: Numbers, users: Numbers) -> tuple[NDArray[Any], int] | None:
-    """The memory of floats that stand side by side in rows, and the distance of rows in elements.
+    """The address of floats that are adjacent in rows, and the distance of rows in elements.
 
-    None if the block's values stand otherwise: in columns of their own, as integers, or with bitmaps.
+    None for other layouts: separate columns, integers, or validity bitmaps.
     """
     from hdr4me.kernels.machine.intrinsics import DTYPES
 

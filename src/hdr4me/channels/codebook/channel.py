@@ -1,9 +1,9 @@
 """Codewords as outputs: a vector in a ball is answered by a seed and a codeword; standard library only.
 
-A seed names K codewords, vectors of independent numbers that are nearly normal. The k codewords of largest inner
-product with the input are heavy. The seed is drawn for each report and sent with it, so the direction of heavy
-codewords averages to that of the input. The ranking may use floats: k is fixed, so privacy is the one fraction of
-heavy sets.
+A seed determines K codewords, vectors of independent and nearly normal numbers. The k codewords with the largest inner
+products with the input are heavy. Each report has its own random seed, which is sent with it, so that the mean of the
+heavy codewords has the direction of the input. The ranking may use floats, because k is fixed and privacy follows from
+the fraction of the k-subset response.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from statistics import NormalDist
 from hdr4me.channels.channel import Draws, Field, Input
 from hdr4me.channels.k_subset import Family
 
-N_LEVELS = 256  # of the numbers of a codeword: a tally counts the levels of each coordinate
+N_LEVELS = 256  # levels of a codeword's numbers; a tally counts the levels of each coordinate
 MAX_LENGTH = 4096
 MAX_CODEWORDS = 65536
 PRECISION = 21  # bits of a coordinate of an input
@@ -30,7 +30,7 @@ _64 = (1 << 64) - 1
 
 
 def mix(counter: int) -> int:
-    """64 bits from a counter: the output of the generator SplitMix64 at this position of its sequence."""
+    """64 bits from a counter: the output of SplitMix64 at this position of its sequence."""
     z = counter * 0x9E3779B97F4A7C15 & _64
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _64
     z = (z ^ z >> 27) * 0x94D049BB133111EB & _64
@@ -39,9 +39,9 @@ def mix(counter: int) -> int:
 
 @cache
 def thresholds() -> tuple[int, ...]:
-    """The first of the 65,536 half words of each level, and 65,536: level l holds the l-th of 256 normal bins.
+    """The first of the 65,536 half words of each level, and 65,536: level l is the l-th of 256 normal bins.
 
-    Symmetric about the middle, so that levels l and 255 − l are equally likely.
+    The levels are symmetric, so that l and 255 − l are equally likely.
     """
     law, half = NormalDist(), N_LEVELS // 2
     lower = [round(65536 * law.cdf((level - half) * _WIDTH)) for level in range(half)]
@@ -50,7 +50,7 @@ def thresholds() -> tuple[int, ...]:
 
 @cache
 def values() -> tuple[float, ...]:
-    """What each level stands for: the mean of a normal number in its bin; 0 for a level that no half word has."""
+    """The value of each level: the mean of a normal number in its bin; 0 for an unused level."""
     law, ends = NormalDist(), thresholds()
     density = [0.0 if end in (0, 65536) else law.pdf(law.inv_cdf(end / 65536)) for end in ends]
     return tuple(
@@ -74,13 +74,13 @@ def _word_values() -> tuple[float, ...]:
 
 
 def lifted(vector: Sequence[float]) -> list[float]:
-    """A vector of the ball as one of length 1, by one more coordinate: √(1 − |x|²)."""
+    """A vector of the ball, lifted to the sphere by one more coordinate √(1 − |x|²)."""
     return [*vector, sqrt(max(0.0, 1.0 - sum(map(mul, vector, vector))))]
 
 
 @dataclass(frozen=True)
 class Codebook(Family):
-    """`codewords` vectors for each seed, of which the `heavy` ones nearest in direction to the input are heavy.
+    """`codewords` vectors for each seed, of which the `heavy` vectors nearest in direction to the input are heavy.
 
     An input is a vector of the ball of norm 1 in `length` dimensions, its coordinates rounded to `precision` bits. It
     is lifted to the sphere in one dimension more, so that the mean of an output is linear in the vector, not only in
@@ -129,12 +129,16 @@ class Codebook(Family):
         return self.length
 
     @property
+    def device_cost(self) -> int:
+        return self.codewords * (self.length + 1)
+
+    @property
     def one(self) -> int:
-        """What a coordinate of 1 is in the digits of an input, above the middle."""
+        """The digit of a coordinate of 1, relative to the middle."""
         return (1 << self.precision - 1) - 1
 
     def number(self, vector: Sequence[float]) -> int:
-        """The input of a vector in the ball of norm 1: its coordinates as digits, the first the most significant."""
+        """The input of a vector in the unit ball: its coordinates as digits, the first being the most significant."""
         found = 0
         for x in vector:
             found = found << self.precision | round(x * self.one) + self.one
@@ -147,14 +151,14 @@ class Codebook(Family):
         return [digit / self.one - 1.0 for digit in digits]
 
     def codeword(self, seed: int, index: int) -> tuple[int, ...]:
-        """The half words of a codeword, whose levels are its numbers; one more than the vector has coordinates."""
+        """The half words of a codeword, whose levels are its numbers; one more than the coordinates of the vector."""
         n_words = self.length // 4 + 1
         first = seed << 32 | index << 16
         words = struct.pack(f"<{n_words}Q", *[mix(first + w) for w in range(n_words)])
         return struct.unpack(f"<{4 * n_words}H", words)[: self.length + 1]
 
     def order(self, x: int, seed: int) -> list[int]:
-        """The codewords by their inner product with the input, the largest first; of equal ones the first."""
+        """The codewords in decreasing order of their inner product with the input; ties by index."""
         target, number = lifted(self.vector(x)), _word_values().__getitem__
         scores = [
             -sum(map(mul, map(number, self.codeword(seed, index)), target)) for index in range(self.codewords)
@@ -165,9 +169,9 @@ class Codebook(Family):
         return output[1] in self.order(x, output[0])[: self.heavy]
 
     def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
-        """A seed and two places in the order are drawn, and one of the places is used.
+        """Draws a seed and two ranks, and uses one of the ranks.
 
-        All K codewords are compared with the input. Under a random seed their order is a uniform one for every input.
+        All K codewords are compared with the input. Under a random seed their order is uniform for every input.
         """
         seed = draws.bits(self.seed_bits)
         inside, outside = draws.below(self.heavy), draws.below(self.codewords - self.heavy)
@@ -182,11 +186,11 @@ class Codebook(Family):
         return all(sum(counts[N_LEVELS * j : N_LEVELS * (j + 1)]) == n for j in range(self.length))
 
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
-        """P(an output is heavy for an input), and for one for which every output is as likely."""
+        """P(an output is heavy) for its own input, and under the uniform distribution of outputs."""
         return p, Fraction(self.heavy, self.codewords)
 
     def worst_pair(self) -> tuple[int, int]:
-        """The ends of the first axis: codewords near the one are far from the other."""
+        """The two ends of the first axis: codewords near one are far from the other."""
         rest = [0.0] * (self.length - 1)
         return self.number([1.0, *rest]), self.number([-1.0, *rest])
 

@@ -1,4 +1,4 @@
-"""The channel for vectors: how many codewords, how many of them heavy, and the error that follows.
+"""The design of the channel for vectors: the number of codewords, the number of heavy codewords, and the error.
 
 With the moments of `CodebookResponse`, vectors x of the ball have n·E|error|² = v·(d + (E[z²] − 1)·|x|²)/c² − |x|².
 """
@@ -14,11 +14,11 @@ from hdr4me.channels.k_subset import heaviest
 from hdr4me.channels.proof import check_epsilon
 
 _MOST_CODEWORDS = 4096
-_ENOUGH = 1.005  # the error may be this many times that of the largest codebook
+_ENOUGH = 1.005  # allowed ratio of the error to that of the largest codebook
 
 
 def total_error(channel: KSubset, norm: float = 1.0) -> float:
-    """n·E|error|² for vectors of this norm in the ball of norm 1."""
+    """n·E|error|² for vectors of this norm in the unit ball."""
     response = CodebookResponse(channel)
     length = response.n_coordinates()
     return float(length * response.scores.square(norm**2 / length) - norm**2)
@@ -26,7 +26,7 @@ def total_error(channel: KSubset, norm: float = 1.0) -> float:
 
 @lru_cache(maxsize=256)
 def codebook_channel(epsilon: float, length: int, codewords: int | None = None) -> KSubset:
-    """The smallest codebook for vectors of `length` coordinates whose error is nearly that of 4,096 codewords."""
+    """The smallest codebook for vectors of `length` coordinates with nearly the error of 4,096 codewords."""
     check_epsilon(epsilon)
     if codewords is not None:
         return _made(float(epsilon), length, codewords)
@@ -39,13 +39,13 @@ def codebook_channel(epsilon: float, length: int, codewords: int | None = None) 
 
 @lru_cache(maxsize=1024)
 def _made(epsilon: float, length: int, codewords: int) -> KSubset:
-    """The number of heavy codewords of least error."""
+    """The number of heavy codewords with the smallest error."""
 
     def channel(heavy: int) -> KSubset:
         family = Codebook(length, codewords, heavy)
         return KSubset("codebook", epsilon, family, heaviest(epsilon, family))
 
-    low, high = 1, codewords // 2  # the error falls to one least value and rises after it
+    low, high = 1, codewords // 2  # the error is unimodal
     while low < high:
         middle = (low + high) // 2
         if total_error(channel(middle + 1)) < total_error(channel(middle)):

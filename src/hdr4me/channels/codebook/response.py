@@ -1,4 +1,4 @@
-"""What a codebook says about each coordinate of a vector.
+"""The response of codebooks.
 
 With z the inner product of the input's direction and the codeword sent, over its standard deviation, and v the variance
 of a codeword's numbers, a codeword u has E u = √v·E[z]·x and E u_j² = v·(1 + (E[z²] − 1)·x_j²) for an input x on the
@@ -37,7 +37,7 @@ class Scores(NamedTuple):
         return float(np.sqrt(value_variance()) * self.first)
 
     def square(self, x: ArrayLike) -> Any:
-        """The mean square of a decoded coordinate whose own mean square over users is `x`."""
+        """The mean square of a decoded coordinate whose true mean square over users is `x`."""
         return (1.0 + (self.second - 1.0) * np.asarray(x)) / self.first**2
 
 
@@ -52,7 +52,7 @@ def value_variance() -> float:
 def _top(codewords: int, heavy: int) -> tuple[float, float]:
     """The mean, and the mean square, of the k largest of K independent normal numbers.
 
-    A number z is among them if at most k − 1 of the others exceed it:
+    A number z is among them if fewer than k of the others exceed it:
     E g = (K/k)∫ g(z) φ(z) P(Bin(K − 1, Φ(−z)) < k) dz.
     """
     z = np.linspace(-9.0, 9.0, 1201)
@@ -66,19 +66,19 @@ def _top(codewords: int, heavy: int) -> tuple[float, float]:
 def codebook_scores(codewords: int, heavy: int, p: float) -> Scores:
     """The moments of the scores of K codewords, the k heavy ones of which are sent with probability p."""
     first, second = _top(codewords, heavy)
-    rest = heavy / (codewords - heavy)  # all K numbers together have the mean 0 and the mean square 1
+    rest = heavy / (codewords - heavy)  # all K numbers have mean 0 and mean square 1
     others = 1 + rest * (1 - second)
     return Scores(p * first - (1 - p) * rest * first, p * second + (1 - p) * others)
 
 
 class CodebookMarginal(Marginal):
-    """A coordinate of a vector: one of 256 cells, whose law given the vector is known by its moments only."""
+    """A coordinate of a vector: one of 256 cells, whose distribution is described by its moments only."""
 
     scores: Scores
 
     @property
     def least_noise(self) -> float:
-        """The least variance of a decoded report along a direction of length 1, whatever the vector is.
+        """The smallest variance of a decoded report along a unit direction, over all vectors.
 
         A report u/c about a vector x of the sphere has the covariance (I + (E[z²] − 1 − E[z]²)·x·xᵀ)/E[z]².
         """
@@ -90,10 +90,10 @@ class CodebookMarginal(Marginal):
         return Moments(y[:, None], self.scores.square(y**2)[:, None, None])
 
     def optional_moments(self, values: ArrayLike) -> Moments:
-        """Of (value, present) of an optional vector's coordinate; NaN is "no vector".
+        """The moments of (value, present) of a coordinate of an optional vector; NaN means "no vector".
 
-        An optional vector x is asked as (x, 0) and no vector as (0, −1): with s the last coordinate, present is 1 + s.
-        In every input the coordinate or the last one is 0, so the product of both has the mean 0.
+        The input is (x, 0) for a vector x and (0, −1) for a missing one: with s the last coordinate, present is 1 + s.
+        In every input one of the two coordinates is 0, so their product has mean 0.
         """
         x = np.asarray(values, np.float64)
         y, s = np.nan_to_num(x), np.where(np.isnan(x), -1.0, 0.0)
@@ -108,7 +108,7 @@ class CodebookMarginal(Marginal):
         return np.array([0.0, 1.0])
 
     def worst_share(self, κ: float) -> float:
-        """The variance is a quadratic function of the share: the largest is at an end or at its vertex."""
+        """The variance is a quadratic function of the share, with its maximum at an end or at the vertex."""
         everybody, nobody = self.optional_moments([0.0, np.nan]).variance([0.0, 1.0])
         middle = 0.5 + (everybody - nobody) / (2 * κ) if κ else 0.0
         f = np.array([0.0, 1.0, min(max(middle, 0.0), 1.0)])
@@ -117,7 +117,7 @@ class CodebookMarginal(Marginal):
 
 @lru_cache(maxsize=1)
 def word_values() -> NDArray[np.float32]:
-    """What each half word of a codeword stands for."""
+    """The value of each half word of a codeword."""
     return np.array(values(), np.float32)[_levels()]
 
 
@@ -158,7 +158,7 @@ class CodebookResponse(KSubsetResponse):
         return found
 
     def ranks(self, n: int, draws: SecureDraws) -> Numbers:
-        """The ranks that n users draw among the codewords: below k with probability W/2^32, else from k on."""
+        """The random ranks of n users: below k with probability W/2^32, otherwise from k on."""
         family = self.channel.family
         heavy = draws.words(n) < self.channel.weight
         light = draws.below(family.codewords - family.heavy, n) + family.heavy
@@ -179,7 +179,7 @@ class CodebookResponse(KSubsetResponse):
         count_levels(outputs[:, 0], outputs[:, 1], good, _levels(), by_coordinate)
 
     def contrast(self, first: int, second: int) -> Contrast:
-        """By a kernel for the two ends of the first axis, the worst pair."""
+        """Computed by a kernel for the two ends of the first axis, the worst pair."""
         if (first, second) != self.channel.worst_pair():
             return super().contrast(first, second)
         from hdr4me.kernels.exact.channels import axis_ranks
@@ -195,12 +195,12 @@ class CodebookResponse(KSubsetResponse):
     def simulate(self, values: Floats, rng: np.random.Generator) -> Floats:
         """Decoded codewords of users with these vectors [n, length], without the lifted coordinate; not private.
 
-        A codebook is not made: the rank of the codeword that is sent gives its score by the law of order statistics,
-        and the rest of it, at right angles to the input, is normal. That is exact for codewords of normal numbers.
+        No codebook is generated: the rank of the reported codeword gives its score by the distribution of order
+        statistics, and its component orthogonal to the input is normal. That is exact for normal codewords.
         """
         squares = np.square(values).sum(axis=1)
         if not np.all(squares <= 1 + 1e-9):
-            raise InvalidInput("values must lie in the ball of norm 1 of a codebook")
+            raise InvalidInput("values must lie in the unit ball")
         family, (n, d) = self.channel.family, values.shape
         target = np.concatenate([values, np.sqrt(np.maximum(0.0, 1 - squares))[:, None]], axis=1)
         heavy = rng.random(n) < self.channel.weight / ONE

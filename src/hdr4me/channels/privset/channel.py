@@ -1,7 +1,7 @@
 """Sets as inputs: several categories at once, answered by a set of others (PrivSet, Wang et al. 2018).
 
-An input is a set of exactly s items, out of v categories and s dummies that fill up smaller sets. An output is a set of
-w items. It is heavy for an input that it shares an item with.
+An input is a set of exactly s items, out of v categories and s dummies that pad smaller sets. An output is a set of w
+items. It is heavy for an input if they share an item.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from hdr4me.channels.k_subset import KSubset, SetFamily, heaviest
 from hdr4me.channels.proof import ONE, check_epsilon
 from hdr4me.errors import InvalidInput
 
-MAX_INPUTS = 1 << 47  # sets: the number of one must fit into 63 bits with 16 behind the point
+MAX_INPUTS = 1 << 47  # sets: an index must fit into 63 bits with a fraction of 16 bits
 _MOST_CHOSEN = 256
 
 
 def rank(members: Sequence[int]) -> int:
-    """The number of a set in the combinatorial number system: Σ C(cᵢ, i) over its members in increasing order."""
+    """The index of a set in the combinatorial number system: Σ C(cᵢ, i) over its members in increasing order."""
     return sum(comb(member, i) for i, member in enumerate(sorted(members), start=1))
 
 
 def unrank(number: int, size: int, n_items: int) -> tuple[int, ...]:
-    """The set of `size` items below `n_items` with this number; as many steps for every number."""
+    """The set of `size` items below `n_items` with this index, in a constant number of steps."""
     found: list[int] = []
     for i in range(size, 0, -1):
         low, step = 0, 1 << (n_items.bit_length() - 1)
@@ -79,7 +79,7 @@ class PrivSet(SetFamily):
         return unrank(x, self.most, self.n_items)
 
     def worst_pair(self) -> tuple[int, int]:
-        """The first s categories, and no category at all: they share no item."""
+        """The first s categories, and the empty set: they share no item."""
         return rank(range(self.most)), rank(range(self.size, self.n_items))
 
     def is_heavy(self, x: int, output: Sequence[int]) -> bool:
@@ -87,14 +87,14 @@ class PrivSet(SetFamily):
 
     @cached_property
     def ways(self) -> tuple[int, ...]:
-        """How many heavy outputs share at most 1, 2, … items with an input."""
+        """The numbers of heavy outputs that share at most 1, 2, … items with an input."""
         s, w = self.most, self.chosen
         return tuple(accumulate(comb(s, j) * comb(self.size, w - j) for j in range(1, min(s, w) + 1)))
 
     def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
-        """How many items are shared, then the input's items and the others in random order: the first ones are taken.
+        """Draws the number of shared items, then the items of the input and the others in random order.
 
-        As many numbers are drawn below the same bounds, whatever x is and whether the output is heavy.
+        The numbers of draws and their bounds depend neither on x nor on whether the output is heavy.
         """
         own = self.members(x)
         inside = set(own)
@@ -111,20 +111,20 @@ class PrivSet(SetFamily):
         return self._with(p, every, 0), self._with(p, every - none, none)
 
     def pair_shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
-        """P(two items are both in the output) if the user has one or both of them, and if neither."""
+        """P(two items are both in the output) if the user has at least one of them, and if the user has neither."""
         if self.chosen < 2:
             return Fraction(0), Fraction(0)
         every, none = comb(self.n_items - 2, self.chosen - 2), comb(self.size - 2, self.chosen - 2)
         return self._with(p, every, 0), self._with(p, every - none, none)
 
     def _with(self, p: Fraction, n_heavy: int, n_light: int) -> Fraction:
-        """The probability of so many heavy and light outputs."""
+        """The probability of a number of heavy and of light outputs."""
         k, n = self.n_heavy, self.n_outputs
         return p * Fraction(n_heavy, k) + (1 - p) * Fraction(n_light, n - k)
 
 
 def _shuffled(items: Sequence[int], n: int, draws: Draws) -> list[int]:
-    """n of the items in uniform order, by n draws."""
+    """n of the items in uniformly random order, by n draws."""
     left = list(items)
     for i in range(n):
         j = i + draws.below(len(left) - i)
@@ -133,14 +133,14 @@ def _shuffled(items: Sequence[int], n: int, draws: Draws) -> list[int]:
 
 
 def total_error(epsilon: float, family: PrivSet) -> float:
-    """n·Σ Var over all items, dummies too: (s·p(1 − p) + (V − s)·q(1 − q))/(p − q)²."""
+    """n·Σ Var over all items, including dummies: (s·p(1 − p) + (V − s)·q(1 − q))/(p − q)²."""
     p, q = family.shares(Fraction(heaviest(epsilon, family), ONE))
     return float((family.most * p * (1 - p) + family.size * q * (1 - q)) / (p - q) ** 2)
 
 
 @lru_cache(maxsize=64)
 def selection_channel(epsilon: float, category_count: int, at_most: int) -> KSubset:
-    """PrivSet with outputs of the size of least error."""
+    """The PrivSet channel with the output size of the smallest error."""
     check_epsilon(epsilon)
     best, error = PrivSet(category_count, at_most, 1), float("inf")
     for chosen in range(1, min(category_count, _MOST_CHOSEN) + 1):

@@ -1,4 +1,4 @@
-"""What PrivSet says about each category, and about the number of categories that a user has."""
+"""The response of PrivSet: frequencies of categories, and the number of categories per user."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class PrivSetResponse(NamingResponse):
-    """The counters of the categories are followed by those of the dummies that fill up smaller sets."""
+    """The counters of the categories are followed by those of the dummies that pad smaller sets."""
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
-        """As `PrivSet.draw`; users whose outputs share as many items with their sets are drawn together."""
+        """As `PrivSet.draw`; users with equally many shared items are drawn together."""
         family, n = self.channel.family, len(inputs)
         w = family.chosen
         distinct, where = np.unique(inputs, return_inverse=True)
@@ -34,7 +34,7 @@ class PrivSetResponse(NamingResponse):
                 output[users, :j] = np.take_along_axis(own, draws.subsets(users.size, family.most, j), axis=1)
             if j < w:
                 others = np.array(draws.subsets(users.size, family.size, w - j))
-                for k in range(family.most):  # an item's number among the others becomes its number among all
+                for k in range(family.most):  # index among the other items to index among all items
                     others += others >= own[:, k, None]
                 output[users, j:] = others
         output.sort(axis=1)
@@ -50,17 +50,17 @@ class PrivSetResponse(NamingResponse):
         return counts[: self.channel.family.size]
 
     def number(self, counts: Numbers) -> float:
-        """The estimated mean number of categories that a user has."""
+        """The estimated mean number of categories per user."""
         p, q = self.channel.shares
         v, answers = self.channel.family.size, int(counts.sum()) // self.channel.per_report
         return float((counts[:v].sum() / answers - v * q) / (p - q))
 
     def number_variance(self, chosen: ArrayLike) -> Floats:
-        """Variance of the number of categories that one report counts for, if all users chose `chosen` of them.
+        """The variance of the decoded number of categories of one report, if all users have `chosen` categories.
 
-        A report names a categories. With c chosen, E a = c·p + (v − c)·q, and a² has the mean
+        A report contains a categories. With c chosen, E a = c·p + (v − c)·q, and a² has the mean
         E a + (c(c − 1) + 2c(v − c))·P(both | one or both chosen) + (v − c)(v − c − 1)·P(both | neither chosen),
-        which is a concave function of c. A report counts for (a − v·q)/(p − q).
+        which is a concave function of c. The decoded number is (a − v·q)/(p − q).
         """
         family = self.channel.family
         c, v = np.asarray(chosen, np.float64), family.size

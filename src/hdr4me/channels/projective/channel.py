@@ -1,8 +1,8 @@
-"""Points of a projective space as outputs: one index is sent, however many categories there are.
+"""Points of a projective space as outputs: a report is one index for any number of categories.
 
 Categories and outputs are points of the projective space PG(t − 1, q). The heavy outputs of category x are the points
 of the hyperplane of x, those y with ⟨x, y⟩ = 0 (Feldman, Nelson, Nguyen and Talwar 2022: projective geometry response).
-Any two hyperplanes share the same number λ of points, so every category is told from every other equally well.
+Any two hyperplanes share the same number λ of points, so all pairs of categories are equally distinguishable.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from hdr4me.channels.k_subset import Family
 from hdr4me.channels.projective.field import MAX_POWER, MODULI, dot, inverse, is_order, minus, times
 from hdr4me.errors import FormatError, InvalidInput
 
-MAX_POINTS = 1 << 24  # A tally keeps one counter for each point
+MAX_POINTS = 1 << 24  # A tally has one counter for each point
 
 
 def n_points(order: int, length: int) -> int:
-    """How many points vectors of `length` numbers of a field of `order` have: (q^t − 1)/(q − 1)."""
+    """The number of points of PG(length − 1, order): (q^t − 1)/(q − 1)."""
     return int(order**length - 1) // (order - 1)
 
 
 @dataclass(frozen=True)
 class Projective(Family):
-    """`size` categories as the first points of PG(length − 1, order), the order a prime or a power of one up to 256.
+    """`size` categories as the first points of PG(length − 1, order), with a prime order or a prime power up to 256.
 
-    A point is a vector whose first number other than 0 is 1. Points with f numbers after that 1 have the indices from
-    (q^f − 1)/(q − 1) on, in the order of those numbers read as digits.
+    A point is a vector whose first nonzero element is 1. Points with f elements after that 1 have the indices from
+    (q^f − 1)/(q − 1) on, in the order of these elements as digits.
     """
 
     name = "projective"
@@ -47,9 +47,7 @@ class Projective(Family):
                 "order", self.order, f"a prime below {MAX_POINTS}, or a power of a prime up to {MAX_POWER}"
             )
         if type(self.length) is not int or not 2 <= self.length <= 24 or self.n_outputs > MAX_POINTS:
-            raise InvalidInput.of(
-                "length", self.length, f"a whole number from 2 on that makes at most {MAX_POINTS} points"
-            )
+            raise InvalidInput.of("length", self.length, f"an integer >= 2 with at most {MAX_POINTS} points")
         self.check_integer("size", 2, self.n_outputs)
 
     @property
@@ -77,17 +75,17 @@ class Projective(Family):
         return 1
 
     def vector(self, index: int, length: int | None = None) -> tuple[int, ...]:
-        """The vector of a point; of a space with vectors of `length` numbers, if not this one."""
+        """The vector of a point of this space, or of a space with vectors of `length`."""
         q, t = self.order, self.length if length is None else length
         free = self._free(index, t)
         return _digits(q**free + index - n_points(q, free), q, t)
 
     def _free(self, index: int, length: int) -> int:
-        """How many numbers a point's vector has after its first 1."""
+        """The number of elements after the first 1 of a point's vector."""
         return sum([index >= n_points(self.order, f) for f in range(1, length)])
 
     def index(self, vector: Sequence[int]) -> int:
-        """The point of a vector whose first number other than 0 is 1."""
+        """The index of a vector whose first nonzero element is 1."""
         q = self.order
         number = reduce(lambda found, digit: found * q + digit, vector)
         free = sum([number >= q**f for f in range(1, self.length)])
@@ -97,10 +95,10 @@ class Projective(Family):
         return dot(self.vector(x), self.vector(output[0]), self.order) == 0
 
     def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
-        """All numbers of the vector but one are drawn; the one at the place of x's first 1 makes ⟨x, y⟩ 0 or 1.
+        """Draws all elements of the vector but one; the element at the position of x's first 1 makes ⟨x, y⟩ 0 or 1.
 
-        A heavy point comes from a uniform point of one dimension less. A light point has exactly one vector with
-        ⟨x, y⟩ = 1, so it comes from uniform digits. Both are drawn every time, and one of them is used.
+        A heavy point comes from a uniform point of a space with one dimension less. A light point has exactly one
+        vector with ⟨x, y⟩ = 1, so it comes from uniform digits. Both are always drawn, and one of them is used.
         """
         q, t = self.order, self.length
         inside = self.vector(draws.below(self.n_heavy), t - 1)
@@ -119,9 +117,9 @@ class Projective(Family):
         return p, p * Fraction(shared, k) + (1 - p) * Fraction(k - shared, n - k)
 
     def to_dict(self) -> dict[str, Any]:
-        """Size, order and length, and the polynomial that products are taken modulo where the order is no prime.
+        """Size, order and length, and the modulus polynomial if the order is not a prime.
 
-        Documents leave out the polynomial of the field of 4, as they always did: only one polynomial makes it.
+        Documents omit the polynomial of the field of 4 elements, which is unique.
         """
         own = {} if self.order == 4 or self.order not in MODULI else {"modulus": list(MODULI[self.order])}
         return super().to_dict() | own
@@ -132,11 +130,11 @@ class Projective(Family):
         wanted = made.to_dict().get("modulus", "no modulus")
         if document.get("modulus", "no modulus") != wanted:
             raise FormatError(
-                f"modulus = {document.get('modulus')!r} is not allowed: a field of {made.order} numbers has {wanted}"
+                f"modulus = {document.get('modulus')!r} is not allowed: the field of {made.order} elements has {wanted}"
             )
         return made
 
 
 def _digits(number: int, q: int, length: int) -> tuple[int, ...]:
-    """The digits of a number in base q, the most significant one first."""
+    """The digits of a number in base q, the most significant first."""
     return tuple(number // q**f % q for f in reversed(range(length)))

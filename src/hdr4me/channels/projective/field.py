@@ -1,8 +1,8 @@
-"""Arithmetic in a field of q numbers, q a prime or a small power of one; standard library only.
+"""Arithmetic in a field of q elements, where q is a prime or a small prime power; standard library only.
 
-In a field of q = p^k numbers, k > 1, the number Σ cᵢ·pⁱ stands for the polynomial Σ cᵢ·xⁱ. Polynomials are added digit
-by digit modulo p. They are multiplied modulo an irreducible polynomial xᵏ + Σ mᵢ·xⁱ, the one with the least Σ mᵢ·pⁱ,
-whose numbers m₀ … mₖ₋₁ are in `MODULI`. All sums and products of such a field are in tables.
+In a field of q = p^k elements, k > 1, the integer Σ cᵢ·pⁱ represents the polynomial Σ cᵢ·xⁱ. Polynomials are added
+digit by digit modulo p. They are multiplied modulo the irreducible polynomial xᵏ + Σ mᵢ·xⁱ with the smallest Σ mᵢ·pⁱ,
+whose coefficients m₀ … mₖ₋₁ are in `MODULI`. Tables hold all sums and products of such a field.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import isqrt
 from typing import NamedTuple
 
-MAX_POWER = 256  # the largest field whose size is no prime: primes are dense enough beyond
+MAX_POWER = 256  # the largest prime power that is not a prime; primes are dense enough beyond
 MODULI = {
     4: (1, 1),
     8: (1, 1, 0),
@@ -35,17 +35,17 @@ MODULI = {
 
 @lru_cache(maxsize=4096)
 def is_order(q: int) -> bool:
-    """Whether there is a field of q numbers here: q is a prime, or a power of one up to `MAX_POWER`."""
+    """Whether q is supported: a prime, or a prime power up to `MAX_POWER`."""
     return q in MODULI or (q > 1 and all(q % divisor for divisor in range(2, isqrt(q) + 1)))
 
 
 def characteristic(q: int) -> int:
-    """The prime that the field's size is a power of."""
+    """The characteristic of the field."""
     return next(p for p in (2, 3, 5, 7, 11, 13) if q % p == 0) if q in MODULI else q
 
 
 class Tables(NamedTuple):
-    """A field's arithmetic: a·b and a − b at place a·q + b, and 1/a at place a (0 at place 0)."""
+    """The arithmetic of a field: a·b and a − b at index a·q + b, and 1/a at index a (0 at index 0)."""
 
     products: tuple[int, ...]
     differences: tuple[int, ...]
@@ -54,7 +54,7 @@ class Tables(NamedTuple):
 
 @lru_cache(maxsize=32)
 def tables(q: int) -> Tables:
-    """The tables of a field of q ≤ `MAX_POWER` numbers."""
+    """The tables of a field of q ≤ `MAX_POWER` elements."""
     p = characteristic(q)
     differences = _digitwise(q, p, -1)
     products = _products(q, p, _digitwise(q, p, 1), differences)
@@ -65,7 +65,7 @@ def tables(q: int) -> Tables:
 
 
 def _digitwise(q: int, p: int, sign: int) -> tuple[int, ...]:
-    """a + sign·b at place a·q + b, digit by digit modulo p: the last digits, and p times the result for the others."""
+    """a + sign·b at index a·q + b, digit by digit modulo p, by recursion over the digits."""
     made = [0] * (q * q)
     for a in range(q):
         for b in range(q):
@@ -74,7 +74,7 @@ def _digitwise(q: int, p: int, sign: int) -> tuple[int, ...]:
 
 
 def _products(q: int, p: int, sums: Sequence[int], differences: Sequence[int]) -> tuple[int, ...]:
-    """a·b at place a·q + b, from a, a·x, a·x², … and b's digits."""
+    """a·b at index a·q + b, from a, a·x, a·x², … and the digits of b."""
     modulus = MODULI.get(q, (0,))
     reduced = sum(m * p**i for i, m in enumerate(modulus))  # x^k = −reduced
     multiples = [0]  # c·(−reduced) for c = 0 … p − 1
@@ -104,7 +104,7 @@ def minus(a: int, b: int, q: int) -> int:
 
 
 def inverse(a: int, q: int) -> int:
-    """1/a, for a other than 0; modulo a prime as a^(q − 2), with the same exponent for every a."""
+    """1/a for a ≠ 0; a^(q − 2) modulo a prime, so that the running time does not depend on a."""
     return tables(q).inverses[a] if q in MODULI else pow(a, q - 2, q)
 
 

@@ -1,4 +1,4 @@
-"""What a projective space says about each category: how many reports support it, from the counters of the points.
+"""The response of projective spaces: the number of reports that support each category, from the counters of points.
 
 This is the finite Radon transform, the sum over each hyperplane. With y = (1, y') the
 sum over {d·y' = b} for all b at once is one inverse Fourier transform along the line of multiples of d (the projection
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 _PART = (
-    24  # bits of counts that are transformed together: rounding errors stay below 1/100, so sums are exact
+    24  # bits of counts that are transformed together; rounding errors stay below 1/100, so sums are exact
 )
-_INVERSES_UP_TO = 4096  # primes whose table of inverses is kept
+_INVERSES_UP_TO = 4096  # largest prime with a stored table of inverses
 
 
 @lru_cache(maxsize=16)
@@ -86,7 +86,7 @@ class ProjectiveResponse(NamingResponse):
 
 def hyperplane_sums(counts: Numbers, order: int, length: int) -> Numbers:
     """The sum of counts over the hyperplane of each point of PG(length − 1, order)."""
-    q, sums = order, np.zeros(1, np.int64)  # the only point of the space of one number is on no hyperplane
+    q, sums = order, np.zeros(1, np.int64)  # the only point of the space of length 1 is on no hyperplane
     for t in range(2, length + 1):
         n_less = n_points(q, t - 1)
         slices = _slices(counts[n_less : n_less + q ** (t - 1)], q, t - 1)
@@ -103,12 +103,12 @@ def hyperplane_sums(counts: Numbers, order: int, length: int) -> Numbers:
 
 
 def _slices(affine: Numbers, q: int, n: int) -> Numbers:
-    """Σ of a function of n numbers over d·y = b, for each direction d (row) and number b (column)."""
+    """Σ of a function of n field elements over d·y = b, for each direction d (row) and element b (column)."""
     if n == 1:
         return affine[None, :].copy()
     values: NDArray[np.inexact] = affine.astype(np.float64)
     characters = _characters(q)
-    for _ in range(n):  # each time the first axis is transformed and becomes the last
+    for _ in range(n):  # the first axis is transformed and becomes the last
         values = values.reshape(q, -1)
         values = (np.fft.fft(values, axis=0) if characters is None else characters @ values).T
     lines = values.ravel()[_line_places(q, n)]
@@ -118,9 +118,9 @@ def _slices(affine: Numbers, q: int, n: int) -> Numbers:
 
 @lru_cache(maxsize=8)
 def _characters(q: int) -> NDArray[np.inexact] | None:
-    """χ(ab) for the numbers of a field, χ a character of its sums; None where a Fourier transform is quicker.
+    """χ(ab) for the elements of a field and an additive character χ; None if a Fourier transform is faster.
 
-    In a field of p^k numbers χ(a) = e^(2πi·c/p) with c the first digit of a: adding is digit by digit modulo p.
+    In a field of p^k elements χ(a) = e^(2πi·c/p) with c the first digit of a: addition is digit by digit modulo p.
     """
     if q not in MODULI and q >= 16:
         return None
@@ -131,7 +131,7 @@ def _characters(q: int) -> NDArray[np.inexact] | None:
 
 
 def _line_places(q: int, n: int) -> Numbers:
-    """Where a·d stands among all vectors of n numbers, for each direction d (row) and number a (column)."""
+    """The index of a·d among all vectors of n elements, for each direction d (row) and element a (column)."""
     vectors = _coordinates(np.arange(n_points(q, n)), q, n)
     place = np.zeros((len(vectors), q), np.int64)
     for c in range(n):
@@ -140,7 +140,7 @@ def _line_places(q: int, n: int) -> Numbers:
 
 
 def _directions(number: Numbers, q: int, n: int) -> tuple[Numbers, Numbers]:
-    """The direction d and the number s of each vector s·d, given as its digits in base q."""
+    """The direction d and the element s of each vector s·d, which is given by its digits in base q."""
     free = np.searchsorted(np.array([q**f for f in range(1, n)], np.int64), number, side="right")
     scale = number // q**free
     back = _inverses(q)[scale]
@@ -170,7 +170,7 @@ def _minus(a: Numbers, b: Numbers, q: int) -> Numbers:
 
 
 def _inverses(q: int) -> Numbers:
-    """1/a for every number of the field, and 0 for 0: from its table, or a^(q − 2) by repeated squaring."""
+    """1/a for all elements of the field, and 0 for 0: from a table, or a^(q − 2) by repeated squaring."""
     if (known := field_arrays(q)[2]).size:
         return known
     power, found, exponent = np.arange(q), np.minimum(np.arange(q), 1), q - 2

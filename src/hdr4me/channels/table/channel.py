@@ -1,4 +1,4 @@
-"""Tables of integers: one for an input, or one for each entry of a one-hot vector; standard library only."""
+"""Tables of integers, for a whole input or for each entry of a one-hot vector; standard library only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from hdr4me.errors import FormatError, InvalidInput
 
 MAX_CELLS = 256  # A cell is one byte on the wire
 MAX_INPUTS = 65536
-# How far a decoder's mean may be from its target, relative to the mean size of the decoded values.
+# Tolerance of a decoder's mean, relative to the mean absolute decoded value.
 UNBIASED = 1e-7
 
 Rows = tuple[tuple[int, ...], ...]
@@ -42,9 +42,9 @@ STAGE_ONE = 1 << STAGE_BITS
 
 @dataclass(frozen=True)
 class Stages:
-    """How an answer comes about in two steps: a permanent table, and a fresh one with a row for each of its cells.
+    """Two stages of an answer: a memoized table, and a fresh table with a row for each cell of the first.
 
-    Any number of reports of an unchanged value loses at most `epsilon`.
+    The total privacy loss of any number of reports of an unchanged value is at most `epsilon`.
     """
 
     epsilon: float
@@ -52,7 +52,7 @@ class Stages:
     second: Rows
 
     def check(self, name: str, weights: Sequence[Sequence[int]], loss: Loss = column_loss) -> None:
-        """Both stages multiply to `weights`, and the first one's loss is at most e^`epsilon`; or InvalidInput."""
+        """Check that the product of the stages is `weights` and that the loss of the first is at most e^`epsilon`."""
         for stage, table in (("first", self.first), ("second", self.second)):
             widths = {len(row) for row in table}
             if len(widths) != 1 or any(min(row) < 0 or sum(row) != STAGE_ONE for row in table):
@@ -66,7 +66,7 @@ class Stages:
         check_loss(f"{name}, in all its reports of one value,", loss(self.first), self.epsilon)
 
     def sample(self, row: int, memoized: Draws, fresh: Draws) -> int:
-        """The cell that is reported: 16 memoized bits pick the permanent cell, 16 fresh ones what is said of it."""
+        """The reported cell: 16 memoized bits select a cell of the first stage, 16 fresh bits a cell of the second."""
         kept = pick(self._bounds[0][row], memoized.bits(STAGE_BITS))
         return pick(self._bounds[1][kept], fresh.bits(STAGE_BITS))
 
@@ -75,7 +75,7 @@ class Stages:
         return _cumulative(self.first), _cumulative(self.second)
 
     def to_dict(self) -> dict[str, Any]:
-        """The stages as a channel's document has them."""
+        """The stages in the document of a channel."""
         return {
             "epsilon": self.epsilon,
             "first": [list(row) for row in self.first],
@@ -84,15 +84,15 @@ class Stages:
 
     @classmethod
     def from_dict(cls, document: Any) -> Stages | None:
-        """Read what `to_dict` wrote; None where a channel has no stages."""
+        """The stages from the output of `to_dict`; None if a channel has no stages."""
         if document is None:
             return None
         check_fields("pair of stages", document, {"epsilon", "first", "second"})
         if not is_number(document["epsilon"]):
-            raise FormatError("the epsilon of a channel's stages is a number")
+            raise FormatError("the epsilon of a channel's stages must be a number")
         first, second = (integer_rows(f"the {stage} stage", document[stage]) for stage in ("first", "second"))
         if not (first and second and all(first) and all(second)):
-            raise FormatError("a channel's stages have at least one row and one cell")
+            raise FormatError("the stages of a channel must have at least one row and one cell")
         return cls(float(document["epsilon"]), first, second)
 
 
@@ -109,14 +109,14 @@ def product_rows(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]]
 
 
 class IntegerTable(Channel):
-    """Rows of integers that sum to 2^32, by which every field of an answer is drawn."""
+    """A channel whose fields are drawn from rows of integers that sum to 2^32."""
 
     weights: Rows
     stages: Stages | None
     loss_of: ClassVar[Loss]
 
     def prove(self, name: str, most: int) -> None:
-        """The rows are rows, their loss is at most e^ε, and so is that of the stages, where there are some."""
+        """Check the rows, prove that their loss is at most e^ε, and check the stages if there are any."""
         check_rows(name, self.weights, most)
         try:
             object.__setattr__(self, "loss", type(self).loss_of(self.weights))
@@ -128,16 +128,16 @@ class IntegerTable(Channel):
 
     @abstractmethod
     def field_rows(self, x: int) -> tuple[int, ...]:
-        """The row by which each field of an answer is drawn for input `x`."""
+        """The row of each field of an answer for input `x`."""
 
     @property
     def n_cells(self) -> int:
-        """How many cells a field can fall into."""
+        """The number of cells of a field."""
         return len(self.weights[0])
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
-        """The numbers that an answer consists of: one cell each."""
+        """The integers of an answer, each a cell."""
         return (Field(self.n_cells),) * len(self.field_rows(0))
 
     @property
@@ -154,7 +154,7 @@ class IntegerTable(Channel):
 
     @cached_property
     def cumulative(self) -> Rows:
-        """The running sums of each row, the last one (2^32) left out."""
+        """The cumulative sums of each row without the last, 2^32."""
         return _cumulative(self.weights)
 
     def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
@@ -177,7 +177,7 @@ class IntegerTable(Channel):
         return totals.pop() if len(totals) == 1 and min(counts) >= 0 else None
 
     def document(self, **own: Any) -> dict[str, Any]:
-        """The channel as a survey document has it, with what is its own in the middle."""
+        """The channel in a survey document, with its own fields in the middle."""
         made = {"kind": self.kind, "mechanism": self.mechanism, "epsilon": self.epsilon} | own
         stages = {} if self.stages is None else {"stages": self.stages.to_dict()}
         return made | {"weights": [list(row) for row in self.weights]} | stages
@@ -187,28 +187,28 @@ class IntegerTable(Channel):
 class Table(IntegerTable):
     """Input x is reported as cell y with probability weights[x][y] / 2^32.
 
-    A dimension's part of the input is one of equally spaced levels on [−1, 1], or, if the number is optional, one of
-    the levels or the last input, "no value". Each decoder gives every cell a number whose mean, given the input, is
-    that decoder's target: "value" the dimension's level (0 without a value), "present" 1 or 0 (without a value). A
-    table for several dimensions has "value", "value 2", "value 3" … for them.
+    A dimension's part of the input is one of equally spaced levels on [−1, 1] or, for an optional number, one of the
+    levels or the last input, "no value". A decoder has a number for each cell whose mean, given the input, is the
+    decoder's target: the level for "value" (0 for a missing value), and 1 or 0 (missing) for "present". A table for
+    several dimensions has the decoders "value", "value 2", "value 3" …
 
-    Its construction is its proof: whole weights, rows that sum to 2^32, unbiased decoders, and the largest ratio in a
-    column at most e^ε.
+    The constructor proves the privacy of the table: integer weights, rows that sum to 2^32, unbiased decoders, and a
+    largest ratio in a column of at most e^ε.
 
     Parameters
     ----------
     mechanism
         The name of the design.
     epsilon
-        The budget that the table stays within.
+        The privacy budget of an answer.
     decoders
-        Decoded values of the cells, by the decoder's name.
+        The decoded values of the cells, by the name of the decoder.
     weights
         One row of integers for each input.
     parts
-        What the table accepts of each dimension; one number with a level for each row unless given.
+        The input of each dimension; one number with a level for each row unless given.
     stages
-        The permanent and the fresh table whose product `weights` is, for memoized responses (`hdr4me.client`).
+        The memoized and the fresh table with the product `weights`, for memoized responses (`hdr4me.client`).
 
     Examples
     --------
@@ -245,7 +245,7 @@ class Table(IntegerTable):
             least = {"number": 2, "optional": 3}.get(part.input_kind)
             if least is None or part.size < least:
                 raise InvalidInput(
-                    f"{name} takes {part.size} inputs of a {part.input_kind}: not a number with levels"
+                    f"{name} has {part.size} inputs for a {part.input_kind}: not a number with levels"
                 )
         if self.n_inputs != len(self.weights):
             raise InvalidInput(f"{name} has {len(self.weights)} rows for {self.n_inputs} inputs")
@@ -272,7 +272,7 @@ class Table(IntegerTable):
 
     @cached_property
     def targets(self) -> dict[str, tuple[float, ...]]:
-        """What each decoder must average to, given the input."""
+        """The required mean of each decoder, given the input."""
         found: dict[str, tuple[float, ...]] = {}
         block = self.n_inputs
         for number, part in enumerate(self.parts, start=1):
@@ -295,7 +295,7 @@ class Table(IntegerTable):
         named = named_epsilon("table", document, {"takes", "decoders", "weights"}, frozenset({"stages"}))
         inputs, decoders = document["takes"], document["decoders"]
         if not isinstance(inputs, list) or not inputs or not isinstance(decoders, Mapping):
-            raise FormatError("a table's takes are a list, its decoders an object")
+            raise FormatError("the field takes of a table must be a list, and decoders an object")
         for item in inputs:
             check_fields("table's part", item, {"reads", "size"})
             if not isinstance(item["reads"], str):
@@ -313,23 +313,23 @@ class Table(IntegerTable):
 class UnaryEncoding(IntegerTable):
     """One of `size` categories as a vector of entries, each sent through the same table of two rows.
 
-    Row 0 is an absent entry, row 1 the present one; `decode` is unbiased for 0 and 1. Two inputs differ in two entries,
-    so the loss is the product of the largest ratios both ways.
+    Row 0 is for absent entries, row 1 for the present entry; `decode` is unbiased for 0 and 1. Two inputs differ in two
+    entries, so the loss is the product of the largest ratios in both directions.
 
     Parameters
     ----------
     mechanism
         The name of the design.
     epsilon
-        The budget that an answer stays within.
+        The privacy budget of an answer.
     size
         The number of categories.
     decode
-        What each cell of an entry counts for.
+        The decoded value of each cell of an entry.
     weights
         The two rows of integers.
     stages
-        The permanent and the fresh table whose product `weights` is, for memoized responses (`hdr4me.client`).
+        The memoized and the fresh table with the product `weights`, for memoized responses (`hdr4me.client`).
 
     Examples
     --------
@@ -376,7 +376,7 @@ class UnaryEncoding(IntegerTable):
     def from_dict(cls, document: Mapping[str, Any]) -> UnaryEncoding:
         own, optional = {"size", "decode", "weights"}, frozenset({"stages"})
         return cls(
-            *named_epsilon("channel of entries", document, own, optional),
+            *named_epsilon("channel of unary encoding", document, own, optional),
             whole("size", document["size"]),
             numbers("decode", document["decode"]),
             integer_rows("weights", document["weights"]),
@@ -385,7 +385,7 @@ class UnaryEncoding(IntegerTable):
 
 
 def check_rows(name: str, rows: Sequence[Sequence[int]], most: int) -> None:
-    """2 to `most` rows of 2 to 256 whole numbers, each row summing to 2^32; no column that is never used."""
+    """Check for 2 to `most` rows of 2 to 256 integers that sum to 2^32, without unused columns."""
     n_rows, n_cells = len(rows), len(rows[0]) if rows else 0
     if not 2 <= n_rows <= most or not 2 <= n_cells <= MAX_CELLS:
         raise InvalidInput(
@@ -399,18 +399,18 @@ def check_rows(name: str, rows: Sequence[Sequence[int]], most: int) -> None:
 def check_unbiased(
     name: str, rows: Sequence[Sequence[int]], values: Sequence[float], targets: Sequence[float]
 ) -> None:
-    """Every row's mean of `values` is its target, to 1e-7 of the mean size of what the row decodes to.
+    """Check that each row's mean of `values` is its target, within 1e-7 of its mean absolute decoded value.
 
-    The tolerance is weighed by probability: a cell that is hardly ever reported, whatever it decodes to, does not
-    excuse an error. A cell that is never reported must decode to 0.
+    The tolerance is weighted by probability, so that a large decoded value of a rare cell does not hide an error. The
+    decoded value of an unused cell must be 0.
     """
     if len(values) != len(rows[0]) or not all(map(math.isfinite, values)):
         raise InvalidInput(f"{name} needs {len(rows[0])} finite values")
     unused = [y for y, column in enumerate(zip(*rows, strict=True)) if not max(column)]
     if any(values[y] for y in unused):
-        raise InvalidInput(f"{name} gives a value to a cell that is never reported")
+        raise InvalidInput(f"{name} has a nonzero value for an unused cell")
     for row, target in zip(rows, targets, strict=True):
         parts = [w * y for w, y in zip(row, values, strict=True)]
         mean, size = (math.ldexp(math.fsum(x), -BITS) for x in (parts, map(abs, parts)))
         if abs(mean - target) > UNBIASED * (1.0 + size):
-            raise InvalidInput(f"{name} is not unbiased: {mean:.9g} where {target:.9g} is meant")
+            raise InvalidInput(f"{name} is biased: its mean is {mean:.9g} instead of {target:.9g}")

@@ -1,8 +1,8 @@
-"""Channels of two stages: a permanent answer, and fresh noise over it in each report; standard library only.
+"""Channels with two stages: a memoized response, and fresh noise in each report; standard library only.
 
-Both stages are tables whose rows sum to 2^16. Their product is within ε for one report, and the first alone within the
-memoized ε for any number of them. One report loses nothing by the second stage but the rounding to 16 bits: its law is
-that of the best table with the same number of cells under ε alone.
+Both stages are tables whose rows sum to 2^16. Their product satisfies ε for one report, and the first stage alone
+satisfies the memoized ε for any number of reports. Apart from the rounding to 16 bits, the distribution of one report
+is that of the best table with the same number of cells under ε.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hdr4me.errors import InvalidInput
 
 
 def staged_number(epsilon: float, memoized: float) -> Table:
-    """A number's level −1 or 1, kept or turned for good, then kept or turned in each report."""
+    """Two levels, −1 and 1: randomized response that is memoized, then fresh randomized response in each report."""
     first = _flip(_least(_flip, column_loss, memoized))
     second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), column_loss, epsilon))
     rows = product_rows(first, second)
@@ -27,10 +27,10 @@ def staged_number(epsilon: float, memoized: float) -> Table:
 
 
 def staged_category(epsilon: float, memoized: float, size: int) -> UnaryEncoding:
-    """A category as entries: a present one is kept in half of the cases, an absent one is told as present rarely.
+    """Unary encoding of a category in two stages (L-OSUE, Arcolezi et al.).
 
-    That is the first stage. In each report every entry is then turned with one probability, so that one report has
-    the law of optimized unary encoding under ε (the scheme that Arcolezi et al. call L-OSUE).
+    The memoized stage is optimized unary encoding: it keeps a present entry with probability 1/2. The fresh stage flips
+    each entry with one probability, so that one report has the distribution of optimized unary encoding under ε.
     """
     first = _half(_least(_half, entries_loss, memoized))
     second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), entries_loss, epsilon))
@@ -44,16 +44,16 @@ def _flip(turned: int) -> Rows:
     return ((STAGE_ONE - turned, turned), (turned, STAGE_ONE - turned))
 
 
-def _half(told: int) -> Rows:
-    return ((STAGE_ONE - told, told), (STAGE_ONE // 2, STAGE_ONE // 2))
+def _half(flipped: int) -> Rows:
+    return ((STAGE_ONE - flipped, flipped), (STAGE_ONE // 2, STAGE_ONE // 2))
 
 
 def _least(make: Callable[[int], Rows], loss: Callable[[Rows], Fraction], epsilon: float) -> int:
-    """The least noise, in units of 2^-16, with which `make` gives a table whose loss is at most e^ε."""
+    """The smallest noise, in units of 2^-16, for which `make` gives a table with a loss of at most e^ε."""
     most = exp_lower(epsilon)
-    low, high = 0, STAGE_ONE // 2 - 1  # 0 is too little: a weight of 0 gives the input away
+    low, high = 0, STAGE_ONE // 2 - 1  # a weight of 0 would reveal the input
     if loss(make(high)) > most:
-        raise InvalidInput.of("epsilon", epsilon, "a budget that tables with rows of 2**16 can keep")
+        raise InvalidInput.of("epsilon", epsilon, "a budget that tables with rows of 2**16 can satisfy")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if loss(make(middle)) <= most else (middle, high)

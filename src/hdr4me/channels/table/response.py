@@ -1,4 +1,4 @@
-"""What a table says about each of its numbers, and unary encoding about each category."""
+"""The responses of tables and of unary encoding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Cells:
     """Draws from the rows of an integer table.
 
-    The running sums of the rows stand end to end, row i raised by i·2^32, so that one search finds the cell of any row.
+    The cumulative sums of all rows are concatenated, with i·2^32 added to row i, so that one search finds any cell.
     """
 
     def __init__(self, rows: ArrayLike) -> None:
@@ -30,11 +30,11 @@ class Cells:
         self._sums = np.asarray(raised.ravel())
 
     def sample(self, rows: Numbers, draws: SecureDraws) -> Numbers:
-        """A cell for each row number."""
+        """A random cell for each row index."""
         return self.pick(rows, draws.words(rows.size).astype(np.int64).reshape(rows.shape))
 
     def pick(self, rows: Numbers, words: Numbers) -> Numbers:
-        """The cell that each word of 32 bits picks in each row."""
+        """The cell that each 32-bit word selects in each row."""
         found = np.searchsorted(self._sums, words + (rows << BITS), side="right")
         return np.asarray(found - rows * self._n_cells)
 
@@ -77,14 +77,14 @@ class TableResponse(Response):
         names = [name for name in ("value", "present") if name + suffix in self.channel.decoders]
         levels = np.linspace(-1.0, 1.0, sizes[place] - (len(names) - 1))
         after = math.prod(sizes[place + 1 :])
-        first = np.arange(sizes[place]) * after  # the inputs with the lowest input of every other dimension
+        first = np.arange(sizes[place]) * after  # the inputs with the lowest level of all other dimensions
         targets = {name: np.array(self.channel.targets[name + suffix])[first] for name in names}
         decoders = {name: np.array(self.channel.decoders[name + suffix], np.float64) for name in names}
         return Marginal(own, targets, decoders, levels)
 
 
 class UnaryResponse(TableResponse):
-    """An entry is absent (0) or present (1), and goes through a table of two rows."""
+    """An entry is absent (0) or present (1) and is randomized by a table of two rows."""
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
         present = (inputs[:, None] == np.arange(self.channel.size)).astype(np.int64)
@@ -94,7 +94,7 @@ class UnaryResponse(TableResponse):
         return np.asarray(outputs + np.arange(self.channel.size) * self.channel.n_cells)
 
     def contrast(self, first: int, second: int) -> Contrast:
-        """Only the two entries in which the inputs differ say anything."""
+        """Only the two entries in which the inputs differ are informative."""
         absent, present = probabilities(self.channel.weights)
         width = self.channel.n_cells
         return Contrast(

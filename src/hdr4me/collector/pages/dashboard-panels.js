@@ -157,7 +157,8 @@ export function worst(bounds, survey) {
 export function showBounds({ manipulation_bounds: bounds }, survey) {
   fill(at("bounds-body"), [bounds, survey.fingerprint], () => {
     if (!bounds.length) return [p("No bound is known for this survey's channels.")];
-    const text = (x, shares) => (shares ? `${(100 * x).toFixed(1)} points` : number(x));
+    const text = (x, shares) =>
+      x === null ? "without limit" : shares ? `${(100 * x).toFixed(1)} points` : number(x);
     const rows = worst(bounds, survey).map(([name, one]) => [
       name,
       text(one.shift, one.shares),

@@ -1,4 +1,4 @@
-"""A sentence of the paper as a check on this run's numbers, and the verdict over all readings of λ*."""
+"""A sentence of the paper as a check on the numbers of a run, and the verdict over all choices of λ*."""
 
 from __future__ import annotations
 
@@ -7,35 +7,48 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from inspect import signature
 
-from hdr4me.paper.methods import READINGS, Reading
+from hdr4me.paper.methods import LAMBDA_CHOICES, LambdaChoice
 from hdr4me.paper.studies import Results
 
 HOLDS = "reproduced"
-READING = "depends on the reading"
-DOMAIN = "depends on the domain"
-GENERAL = "holds in these cells, false in general"
+PART = "holds in part"
+CHOICE = "depends on the choice of λ*"
+GENERAL = "holds in the paper's cells, false in general"
+DATA = "needs the COV-19 data"
 FAILS = "not reproduced"
-# Every verdict, as a sentence about one claim and about several.
+# Each verdict as a predicate for one claim and for several claims.
 VERDICTS = {
     HOLDS: ("is reproduced", "are reproduced"),
-    READING: ("depends on how λ* is read", "depend on how λ* is read"),
-    DOMAIN: ("depends on the domain", "depend on the domain"),
-    GENERAL: ("holds in these cells and is false in general", "hold in these cells and are false in general"),
+    PART: ("holds in part", "hold in part"),
+    CHOICE: ("depends on the choice of λ*", "depend on the choice of λ*"),
+    GENERAL: (
+        "holds in the paper's cells and is false in general",
+        "hold in the paper's cells and are false in general",
+    ),
+    DATA: ("needs the COV-19 data", "need the COV-19 data"),
     FAILS: ("is not reproduced", "are not reproduced"),
 }
+_OTHER_DATA = (
+    "The outcome depends on the means of the data: `benchmarks/results/paper-stand-in.md` has it for twelve seeds of "
+    "the stand-in and for two real data sets."
+)
 NOISY = ("laplace", "piecewise")
 METHODS = ("l1", "l2")
-# A check of the results under a reading of λ*, or of the results alone where λ* does not enter.
+# A check of the results under a choice of λ*, or of the results alone where λ* does not enter.
 Check = Callable[..., "Finding"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Whether a claim holds on some numbers: the numbers that decide it, and why it is so."""
+    """Whether a claim holds on some numbers, the numbers, and the reason.
+
+    A claim about several panels or mechanisms has `parts`: how many of them it holds in, and their number with a noun.
+    """
 
     holds: bool
     evidence: str
     why: str
+    parts: tuple[int, str] = (0, "")
 
 
 def either(holds: bool, evidence: str, why: str, why_not: str) -> Finding:
@@ -45,16 +58,20 @@ def either(holds: bool, evidence: str, why: str, why_not: str) -> Finding:
 
 @dataclass(frozen=True)
 class Beyond:
-    """A second check outside the paper's own cells; a claim that holds in the cells and fails here gets `word`."""
+    """A second check outside the paper's own setting or metric.
 
-    word: str
+    A claim that holds and fails this check gets `verdict`. With an empty `verdict` the check is a remark: it is
+    reported and does not change the verdict.
+    """
+
+    verdict: str
     test: str
     check: Check
 
 
 @dataclass(frozen=True)
 class _Sentence:
-    """One sentence of the paper. `test` says in words what the check asks."""
+    """One sentence of the paper. `test` describes the check in words."""
 
     name: str
     where: str
@@ -64,34 +81,46 @@ class _Sentence:
 
 @dataclass(frozen=True)
 class Claim(_Sentence):
-    """A sentence with its check; `needs` is the figure it is made on."""
+    """A sentence and its check; `needs` is the figure that the check uses.
+
+    `means_of_cov19` marks a claim that depends on the means of the COV-19 data, which the stand-in does not have.
+    """
 
     needs: str
     check: Check
     beyond: Beyond | None = None
+    means_of_cov19: bool = False
 
     @property
-    def input_kind(self) -> bool:
-        """Whether λ* enters: such a claim is judged under every reading."""
-        return "reading" in signature(self.check).parameters
+    def depends_on_lambda(self) -> bool:
+        """Whether λ* enters. Such a claim is judged under every choice."""
+        return "choice" in signature(self.check).parameters
 
 
 @dataclass(frozen=True)
 class Section:
-    """Claims in the order of the text; it decorates their checks. `needs` holds where the place names no figure."""
+    """Claims in the order of the text; a decorator of their checks. `needs` applies where the place names no figure."""
 
     needs: str
     claims: list[Claim] = field(default_factory=list)
 
     def __call__(
-        self, name: str, where: str, text: str, test: str, *, needs: str = "", beyond: Beyond | None = None
+        self,
+        name: str,
+        where: str,
+        text: str,
+        test: str,
+        *,
+        needs: str = "",
+        beyond: Beyond | None = None,
+        means_of_cov19: bool = False,
     ) -> Callable[[Check], Check]:
         """Add a claim, checked by the function that follows."""
-        named = re.search(r"Fig\. (\d)", where)
+        named = re.search(r"Fig\. ([2-5])", where)
         figure = needs or (f"fig{named[1]}" if named else self.needs)
 
         def add(check: Check) -> Check:
-            self.claims.append(Claim(name, where, text, test, figure, check, beyond))
+            self.claims.append(Claim(name, where, text, test, figure, check, beyond, means_of_cov19))
             return check
 
         return add
@@ -99,11 +128,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Verdict(_Sentence):
-    """The verdict on a claim; `distinct_for` of `distinct_all` counts readings that give it the same numbers once."""
+    """The verdict on a claim. `distinct_for` of `distinct_all` counts choices of λ* with equal numbers once."""
 
     verdict: str
     holds: bool
-    readings_for: tuple[str, ...]
+    choices_for: tuple[str, ...]
     distinct_for: int
     distinct_all: int
     evidence: str
@@ -112,13 +141,18 @@ class Verdict(_Sentence):
 
     @property
     def support(self) -> str:
-        """How many of the readings that differ are in favor."""
+        """The number of distinct choices under which the claim holds."""
         return f"{self.distinct_for} of {self.distinct_all}" if self.distinct_all else "–"
+
+    @property
+    def word(self) -> str:
+        """The verdict without the number of parts: a key of `VERDICTS`."""
+        return self.verdict.partition(" (")[0]
 
 
 @dataclass(frozen=True, eq=False)
-class _Watched(Reading):
-    """A reading that remembers the numbers looked up under it."""
+class _Watched(LambdaChoice):
+    """A choice that records the numbers looked up under it."""
 
     found: list[tuple[object, ...]] = field(default_factory=list)
 
@@ -126,32 +160,38 @@ class _Watched(Reading):
         self.found.append(found)
 
 
-def judge(claims: Sequence[Claim], results: Results, reading: Reading) -> list[Verdict]:
-    """The verdict on each claim whose figure was run; evidence and reasons are given for this reading of λ*."""
-    return [_verdict(claim, results, reading) for claim in claims if results.has(claim.needs)]
+def judge(claims: Sequence[Claim], results: Results, choice: LambdaChoice) -> list[Verdict]:
+    """The verdict on each claim whose figure was run; evidence and reasons are those under this choice of λ*."""
+    return [_verdict(claim, results, choice) for claim in claims if results.has(claim.needs)]
 
 
-def _verdict(claim: Claim, results: Results, reading: Reading) -> Verdict:
-    def ask(check: Check, each: Reading) -> Finding:
-        return check(results, each) if claim.input_kind else check(results)
+def _verdict(claim: Claim, results: Results, choice: LambdaChoice) -> Verdict:
+    def ask(check: Check, each: LambdaChoice) -> Finding:
+        return check(results, each) if "choice" in signature(check).parameters else check(results)
 
-    under = READINGS if claim.input_kind else (reading,)
-    found: dict[Reading, Finding] = {}
+    under = LAMBDA_CHOICES if claim.depends_on_lambda else (choice,)
+    found: dict[LambdaChoice, Finding] = {}
     groups: dict[tuple[object, ...], bool] = {}
     for each in under:
         watched = _Watched(*astuple(each))
         found[each] = ask(claim.check, watched)
         groups[tuple(watched.found)] = found[each].holds
-    own = found[reading]
+    own = found[choice]
     favorable = [each.name for each in under if found[each].holds]
-    word, second = (READING if favorable else FAILS), ""
+    word, second = CHOICE if favorable else FAILS, ""
     if len(favorable) == len(under):
         word = HOLDS
-        if claim.beyond is not None:
-            other = {each: ask(claim.beyond.check, each) for each in under}
-            second = f"{claim.beyond.test}: {other[reading].evidence}. {other[reading].why}"
-            word = HOLDS if all(item.holds for item in other.values()) else claim.beyond.word
-    support = (tuple(favorable), sum(groups.values()), len(groups)) if claim.input_kind else ((), 0, 0)
+    elif not favorable and own.parts[0]:
+        word = f"{PART} ({own.parts[0]} of {own.parts[1]})"
+    if claim.means_of_cov19 and any(cell.stand_in for cell in results.of(claim.needs)):
+        word, second = DATA, _OTHER_DATA
+    beyond = claim.beyond
+    if beyond is not None and (word == HOLDS or not beyond.verdict):
+        other = {each: ask(beyond.check, each) for each in under}
+        second = f"{beyond.test}: {other[choice].evidence}. {other[choice].why}"
+        if word == HOLDS and beyond.verdict and not all(item.holds for item in other.values()):
+            word = beyond.verdict
+    support = (tuple(favorable), sum(groups.values()), len(groups)) if claim.depends_on_lambda else ((), 0, 0)
     sentence = (claim.name, claim.where, claim.text, claim.test)
     return Verdict(*sentence, word, own.holds, *support, own.evidence, own.why, second)
 

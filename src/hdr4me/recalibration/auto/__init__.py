@@ -1,4 +1,4 @@
-"""What `auto` uses: hierarchical Bayes, declared structure, measured errors and the choice between rules."""
+"""The parts of `auto`: hierarchical Bayes, declared structure, measured errors, and the choice between rules."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hdr4me.recalibration.auto.posterior import Belief, Posterior, noise_levels
 from hdr4me.recalibration.auto.priors import fit_posterior
 from hdr4me.recalibration.auto.risk import (
     Choice,
+    Evaluation,
     Measured,
     Probes,
-    Reading,
     Rule,
     choose,
     error_after,
+    evaluate,
     probes,
-    read,
     stein_risk,
 )
 from hdr4me.recalibration.auto.structure import Structure, blocks, check_structure, structured
@@ -28,33 +28,33 @@ from hdr4me.recalibration.shrinkage import james_stein
 
 __all__ = [
     "Analysis",
+    "Evaluation",
     "Intervals",
     "Measured",
     "Probes",
-    "Reading",
     "Rule",
     "check_structure",
     "choose",
     "containing",
+    "evaluate",
     "fit_posterior",
     "probes",
-    "read",
     "stein_risk",
 ]
 
-# The constants below come from benchmarks/recalibration_hard.py: with others, some cells were harmed or gained less.
-# Fewer dimensions do not distinguish a gain from chance: clipping, or a declared structure that the data confirm.
+# benchmarks/recalibration_hard.py determined the constants below: with others the error of some cells is larger.
+# With fewer dimensions a gain is not significant: `auto` clips, or uses a structure that the data confirm.
 _FEWEST = 8
-# The mean probability from which on the data confirm a declared structure.
+# The mean probability above which the data confirm a declared structure.
 _CONFIRMED = 0.95
-# The probability of "all are zero", and the number of dimensions, from which on the data support it; the margin.
+# The data support "all are zero" above this probability and number of dimensions; then this is the margin.
 _NOTHING_THERE, _ENOUGH, _NOTHING_MARGIN = 0.8, 20, 1.25
-# Beyond this many dimensions a fit for each level of noise would take most of the time.
+# Above this many dimensions a separate fit for each level of noise takes too long.
 _MOST_BY_NOISE = 20_000
 
 
 class Analysis:
-    """What the data say about the noisy dimensions `part`, sorted: x ~ N(θ, s²), θ in [low, high].
+    """The analysis of the noisy dimensions `part`, sorted: x ~ N(θ, s²), θ in [low, high].
 
     Rules use the `steady` standard errors; errors are measured with the given ones.
     """
@@ -72,12 +72,12 @@ class Analysis:
         self.signal = self._summary.signal
         self.beliefs: Sequence[Belief] = structured(self._blocks, self.posterior, self.x)
 
-    def measure(self, rule: Rule) -> Reading:
+    def measure(self, rule: Rule) -> Evaluation:
         """Apply a rule to the data and measure its response to the noise."""
-        return read(rule, self.x, self._probes)
+        return evaluate(rule, self.x, self._probes)
 
     def bayes(self, x: Floats) -> Floats:
-        """Posterior means, a declared structure included: as a rule, for any observations x."""
+        """Posterior means for any observations x, including a declared structure."""
         mean = self._fit(x).mean.copy()
         for belief in structured(self._blocks, self._fit(x), x):
             mean[belief.where] += belief.probability * (belief.curve.mean - mean[belief.where])
@@ -85,8 +85,8 @@ class Analysis:
 
     @cached_property
     def choice(self) -> Choice:
-        """What `auto` chooses; the base is clipping."""
-        # Data that leave "all are zero" likely exclude most harm of shrinking to zero. Dimensions count by their noise.
+        """The choice of `auto`; the base is clipping."""
+        # If "all are zero" is likely, shrinkage to zero is safe. Dimensions are weighted by their noise.
         effective = float(np.sum(self.s**2)) ** 2 / float(np.sum(self.s**4))
         nothing = effective >= _ENOUGH and self.posterior.probabilities["null"] > _NOTHING_THERE
         margins = dict.fromkeys(("structure", "bayes"), _NOTHING_MARGIN) if nothing else {}
@@ -99,21 +99,21 @@ class Analysis:
         base = self.measure(lambda y: np.clip(y, *self.domain))
         return choose(rules, base, self.x, self.s, self.measure, (self.steady, *self.domain), margins)
 
-    def error(self, used: str, reading: Reading, optimism: float = 0.0, *, safe: bool) -> Measured:
-        """The total squared error of the answer of the rule `used`; a `safe` one does not exceed the noise's."""
+    def error(self, used: str, evaluation: Evaluation, optimism: float = 0.0, *, safe: bool) -> Measured:
+        """The total squared error of the rule `used`; that of a `safe` rule is at most that of the noise."""
         n, noise = self.x.size, float(np.mean(self.s**2))
         own = used in ("structure", "bayes")
         model = None
         if safe or own:
-            # For a posterior mean s²·∂E[θ|x]/∂x is the posterior variance; for clipping it is its error at an end.
-            model = max(float(np.mean(reading.response)), 0.0)
+            # For a posterior mean s²·∂E[θ|x]/∂x is the posterior variance; for clipping it is the error at an end.
+            model = max(float(np.mean(evaluation.response)), 0.0)
         if own and not (self._blocks and self._mean([b.probability for b in self.beliefs]) > 0.5):
-            expected = float(np.mean(self._summary.expected_error(reading.value)))
-            # A prior with one unknown, fitted to these n dimensions, costs 1/n of what it gains (James and Stein: 2/n).
+            expected = float(np.mean(self._summary.expected_error(evaluation.value)))
+            # Fitting a prior with one unknown to n dimensions costs 1/n of the gain (James and Stein: 2/n).
             expected += max(noise - expected, 0.0) / n
             model = max(model or 0.0, expected)
-        after = error_after(reading, self.part, model, optimism)
-        # Clipping is a projection on a set that contains the truth, and `auto` was measured to be no worse.
+        after = error_after(evaluation, self.part, model, optimism)
+        # Clipping is a projection on a set that contains the truth, and the measured error of `auto` is not larger.
         most = noise if safe else np.inf
         return after._replace(value=min(after.value, most)).times(n)
 
@@ -123,14 +123,14 @@ class Analysis:
         return sum(p * size for p, size in zip(probabilities, sizes, strict=True)) / self.x.size
 
     def _fit(self, x: Floats) -> Posterior:
-        """The posterior for observations x, fitted once: rules are applied to the same few x."""
+        """The posterior for observations x; each fit is stored, because rules are applied to the same x."""
         key = x.tobytes()
         if key not in self._fits:
             self._fits[key] = fit_posterior(x, self.steady, *self.domain, self._null)
         return self._fits[key]
 
     def _candidates(self) -> dict[str, Rule]:
-        """Rules by name, without SURE's soft threshold: it is chosen by the same measurement that would judge it."""
+        """The rules by name, without SURE: its threshold minimizes the measurement that compares the rules."""
         s, (low, high) = self.steady, self.domain
         levels = noise_levels(s)
 

@@ -1,4 +1,4 @@
-"""Intervals of three kinds for the noisy dimensions: conservative ("conservative"), "average" and "credible".
+"""Intervals of three kinds for the noisy dimensions: "conservative", "average" and "credible".
 
 `average` is the robust empirical-Bayes interval of Armstrong, Kolesár and Plagborg-Møller (Econometrica 90, 2022). The
 center c + w·(x − c) has bias b_j·w·s_j with b_j = (1/w − 1)(c − θ_j)/s_j, so the interval center ± χ·w·s_j misses
@@ -18,7 +18,7 @@ from scipy.special import ndtr, ndtri
 from hdr4me.recalibration.auto.posterior import Belief, Posterior, noise_levels
 from hdr4me.recalibration.inputs import Floats, Inputs
 
-# Fewer dimensions do not determine the second moment well enough: benchmarks/recalibration_hard.py, also `caution`.
+# Fewer dimensions do not determine the second moment: benchmarks/recalibration_hard.py, also for `caution`.
 _FEWEST = 16
 _SECOND_MOMENTS = np.concatenate([[0.0], np.geomspace(1e-4, 1e5, 120)])
 _SHARES = np.linspace(0.005, 1.0, 200)
@@ -26,7 +26,7 @@ _SHARES = np.linspace(0.005, 1.0, 200)
 
 @dataclass(frozen=True)
 class Intervals:
-    """What the intervals of the noisy dimensions are computed from."""
+    """The data that the intervals of the noisy dimensions are computed from."""
 
     part: Inputs
     posterior: Posterior
@@ -41,11 +41,13 @@ class Intervals:
         elif kind == "credible":
             found = self.posterior.interval(level, self.beliefs)
         else:
-            found = honest_interval(*given)
+            found = conservative_interval(*given)
         return containing(estimate, *found)
 
 
-def honest_interval(x: Floats, s: Floats, low: float, high: float, level: float) -> tuple[Floats, Floats]:
+def conservative_interval(
+    x: Floats, s: Floats, low: float, high: float, level: float
+) -> tuple[Floats, Floats]:
     """x ± z·s, cut to the domain."""
     reach = float(ndtri(0.5 * (1 + level))) * s
     return np.clip(x - reach, low, high), np.clip(x + reach, low, high)
@@ -56,10 +58,10 @@ def average_interval(
 ) -> tuple[Floats, Floats]:
     """The robust empirical-Bayes interval, extended to the estimate and cut to the domain.
 
-    Levels of noise are treated apart, so that the average coverage holds within each, whether or not the means go with
-    their standard errors. Levels, centers and shares come from the `steady` standard errors, lengths from s. Where
-    extending makes an interval longer than x ± z·s, the latter replaces it: such a mean is far from the others. The
-    conservative intervals are returned if they are shorter on average.
+    Each level of noise has its own intervals, so that the average coverage holds within each level even if the means
+    are correlated with their standard errors. Levels, centers and shares come from the `steady` standard errors,
+    lengths from s. An interval that becomes longer than x ± z·s is replaced by x ± z·s. The conservative intervals are
+    returned if they are shorter on average.
     """
     reach = float(ndtri(0.5 * (1 + level))) * s
     lower, upper = np.empty_like(x), np.empty_like(x)
@@ -67,7 +69,7 @@ def average_interval(
         y, e = x[part], steady[part]
         center = float(np.clip(np.average(y, weights=1 / e**2), low, high))
         signal = float(np.mean(((y - center) / e) ** 2)) - 1 + 1 / y.size
-        # Standard errors are added to the estimated second moment, so that its own error does not cost coverage.
+        # Standard errors are added to the estimated second moment, so that its error does not reduce the coverage.
         caution = 0.7 * (1 + 10 / y.size)
         signal = max(signal, 0.0) + caution * float(np.sqrt((2 + 4 * max(signal, 0.0)) / y.size))
         farthest = max(high - center, center - low)
@@ -80,12 +82,12 @@ def average_interval(
     far = upper - lower > 2 * reach
     lower, upper = np.where(far, x - reach, lower), np.where(far, x + reach, upper)
     lower, upper = np.clip(lower, low, high), np.clip(upper, low, high)
-    plain = honest_interval(x, s, low, high, level)
+    plain = conservative_interval(x, s, low, high, level)
     return (lower, upper) if np.mean(upper - lower) <= np.mean(plain[1] - plain[0]) else plain
 
 
 def containing(estimate: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-    """The intervals, extended where needed so that the estimate lies inside; covering only becomes more likely."""
+    """The intervals, extended where needed to contain the estimate; the coverage can only increase."""
     return np.minimum(lower, estimate), np.maximum(upper, estimate)
 
 
@@ -101,7 +103,7 @@ def _largest_miss(second_moment: Floats, χ: Floats) -> Floats:
 
 @lru_cache(maxsize=16)
 def critical_values(level: float) -> Floats:
-    """χ for each of a grid of second moments, by bisection; the first is the normal's."""
+    """χ for a grid of second moments, by bisection; the first is the normal quantile."""
     low, high = np.full(_SECOND_MOMENTS.size, 0.5), np.sqrt(30 + _SECOND_MOMENTS / (1 - level)) + 5
     for _ in range(40):
         middle = 0.5 * (low + high)

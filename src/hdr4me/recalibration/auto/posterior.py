@@ -1,4 +1,4 @@
-"""The posterior of every mean under a weighted list of priors: means, spreads, intervals, shares.
+"""The posterior of every mean under a weighted list of priors: means, variances, intervals.
 
 The support of a prior is an atom at the null value and K equal cells, each of uniform density. *Coarse* dimensions have
 a standard error of at least 1.5 cells: their posterior is a list of cell probabilities, averaged over every prior.
@@ -19,7 +19,7 @@ from scipy.special import ndtr, ndtri
 from hdr4me.recalibration.inputs import Floats
 
 _ROOT_2PI = float(np.sqrt(2 * np.pi))
-# An observation further outside the domain than this many standard errors is moved there: no likelihood underflows.
+# Observations farther than this many standard errors outside the domain are moved there, to avoid underflow.
 FARTHEST = 8.0
 _WINDOW = 13
 # Levels of noise: at least 40 dimensions each, at most 6, and only if the standard errors differ by half.
@@ -27,12 +27,12 @@ _FEWEST_PER_LEVEL, _MOST_LEVELS, _UNEQUAL = 40, 6, 1.5
 # The prior probability of a mean at either end of the domain, for means with a declared structure.
 SPIKE = 0.15
 _CHUNK = 512
-# With more dimensions than this the priors are averaged first, which makes no difference by then.
+# With more dimensions the priors are averaged first; the difference is negligible.
 _MANY = 5000
 
 
 class Sample(NamedTuple):
-    """Observations x_b with standard errors s_b > 0, each standing for `weight_b` dimensions."""
+    """Observations x_b with standard errors s_b > 0, each with the weight of `weight_b` dimensions."""
 
     x: Floats
     s: Floats
@@ -40,7 +40,7 @@ class Sample(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """Distributions over atom and cells (one a row), and the logarithm of each one's weight."""
+    """Distributions over the atom and the cells (one in each row), and the logarithm of each weight."""
 
     shapes: Floats
     log_weights: Floats
@@ -104,7 +104,7 @@ class Cells:
         first = -density * np.diff(φ, axis=1) * σ**2
         second = mass * σ**2 - density * np.diff(z * φ, axis=1) * σ**3
         atom = shape[0] * np.exp(-0.5 * ((x - self.null) / s) ** 2) / _ROOT_2PI
-        # Where the prior has no mass nearby, the posterior is the observation's own normal.
+        # Without prior mass near the observation, the posterior is N(x, s²).
         total = mass.sum(axis=1) + atom
         lost = total < 1e-200
         total = np.where(lost, 1.0, total)
@@ -115,7 +115,7 @@ class Cells:
         return mean, np.where(lost, x**2 + s**2, square)
 
     def _inside(self, x: Floats, z: Floats) -> Floats:
-        """Φ(b) − Φ(a) between neighboring z, taken in the left tail where it keeps its digits."""
+        """Φ(b) − Φ(a) between neighboring z, computed in the left tail for precision."""
         flip = np.where(x < 0.5 * (self.low + self.high), -1.0, 1.0)[:, None]
         return np.abs(np.diff(ndtr(flip * z), axis=1))
 
@@ -126,7 +126,7 @@ def normal_density(z: Floats) -> Floats:
 
 
 def distinct_pairs(a: Floats, b: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """One index for each distinct pair, in order of the pairs, and each element's place among them."""
+    """One index for each distinct pair, in order, and the position of each element among the pairs."""
     order = np.lexsort((b, a))
     new = np.ones(a.size, dtype=bool)
     new[1:] = (np.diff(a[order]) != 0) | (np.diff(b[order]) != 0)
@@ -157,7 +157,7 @@ def compress(sample: Sample, limit: int = 400) -> Sample:
 
 
 def noise_levels(s: Floats) -> list[NDArray[np.int64]]:
-    """Dimensions in levels of standard error, at least 40 in each, equal ones together; one if they hardly differ."""
+    """Dimensions by level of standard error, at least 40 in each; one level if the errors hardly differ."""
     number = min(s.size // _FEWEST_PER_LEVEL, _MOST_LEVELS)
     order = np.argsort(s, kind="stable")
     if number < 2 or np.quantile(s, 0.9) < _UNEQUAL * np.quantile(s, 0.1):
@@ -209,7 +209,7 @@ def edged(mean: Floats, variance: Floats, low: float, high: float) -> Edged:
 
 
 def _between(a: Floats, b: Floats) -> Floats:
-    """Φ(b) − Φ(a) for a ≤ b, computed in the tail where it keeps its digits."""
+    """Φ(b) − Φ(a) for a ≤ b, computed in the tail for precision."""
     flip = a > 0
     return np.asarray(np.maximum(ndtr(np.where(flip, -a, b)) - ndtr(np.where(flip, -b, a)), 1e-300))
 
@@ -220,31 +220,31 @@ class Belief(NamedTuple):
     where: NDArray[np.int64]
     curve: Edged
     probability: float
-    """Against the exchangeable model."""
+    """In comparison with the exchangeable model."""
     confirmed: float
-    """Against the exchangeable model and against means that differ without any structure."""
+    """In comparison with the exchangeable model and with means that differ without structure."""
 
     def part(self, rows: slice) -> Belief:
-        """The same for some of its dimensions."""
+        """The belief about some of its dimensions."""
         curve = Edged._make(a[rows] if isinstance(a, np.ndarray) else a for a in self.curve)
         return self._replace(where=self.where[rows], curve=curve)
 
 
 class Summary(NamedTuple):
-    """For each dimension E θ_j, E θ_j² and P(|θ_j − null| > s_j), under the spread's odds."""
+    """For each dimension E θ_j, E θ_j² and P(|θ_j − null| > s_j), under the odds of the spread."""
 
     spread_mean: Floats
     spread_square: Floats
     signal: Floats
 
     def expected_error(self, estimate: Floats) -> Floats:
-        """E(θ_j − estimate_j)² under the spread's odds, for any estimate."""
+        """E(θ_j − estimate_j)² under the odds of the spread, for any estimate."""
         return np.maximum(self.spread_square - 2 * estimate * self.spread_mean + estimate**2, 0.0)
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """Fitted once, evaluated on demand, one distinct pair (x, s) at a time."""
+    """A fitted posterior, evaluated for each distinct pair (x, s)."""
 
     cells: Cells
     distinct: Sample
@@ -254,7 +254,7 @@ class Posterior:
     probabilities: dict[str, float]
     """The weight of each model in the estimate."""
     log_evidence: float = 0.0
-    """Log of ∏_j ∫ exp(−(x_j − θ)²/2s_j²) under all models together: the factor 1/(s_j√2π) is left out."""
+    """Log of ∏_j ∫ exp(−(x_j − θ)²/2s_j²) under all models together, without the factors 1/(s_j√2π)."""
 
     @cached_property
     def _fine(self) -> NDArray[np.bool_]:
@@ -271,11 +271,11 @@ class Posterior:
         return np.concatenate([[self.cells.null], self.cells.middles])
 
     def summary(self) -> Summary:
-        """First and second moments under the spread's odds and the share of signal, all dimensions."""
+        """First and second moments under the odds of the spread, and the share of signal."""
         out = np.empty((3, self.distinct.x.size))
         cells, prior, values = self.cells, self._averaged(self.spread_prior), self._values
         inside = np.where(np.arange(values.size) > 0, cells.width**2 / 12, 0.0)
-        # Mass in the first or the last cell lies mostly at the very end of the domain: half a cell away.
+        # Mass in the first or last cell is mostly at the end of the domain, half a cell away.
         inside[[1, -1]] = cells.width**2 / 4
         powers = np.stack([values, values**2 + inside], axis=1)
         away = np.abs(values - cells.null)
@@ -291,7 +291,7 @@ class Posterior:
 
     @cached_property
     def mean(self) -> Floats:
-        """E θ_j under the estimate's odds: the estimate."""
+        """E θ_j under the odds of the estimate."""
         out = np.empty(self.distinct.x.size)
         prior, values = self._averaged(self.estimate_prior), self._values
         for part, x, s in self._rows(fine=False):
@@ -301,7 +301,7 @@ class Posterior:
         return np.clip(out, self.cells.low, self.cells.high)[self.inverse]
 
     def log_marginal(self) -> Floats:
-        """Each dimension's own share of the evidence under the averaged prior, 1/(s√2π) left out."""
+        """The log evidence of each dimension under the averaged prior, without 1/(s√2π)."""
         prior = self.estimate_prior.average
         out = np.empty(self.distinct.x.size)
         for fine in (False, True):
@@ -310,7 +310,7 @@ class Posterior:
         return out[self.inverse]
 
     def interval(self, level: float, beliefs: Sequence[Belief] = ()) -> tuple[Floats, Floats]:
-        """Equal-tailed credible intervals under the spread's odds, structures included; fine dimensions: x ± z·s."""
+        """Equal-tailed credible intervals under the odds of the spread, with structures; fine dimensions: x ± z·s."""
         low, high = np.empty(self.distinct.x.size), np.empty(self.distinct.x.size)
         tails = (0.5 * (1 - level), 0.5 * (1 + level))
         for part, x, s in self._rows(fine=False):
@@ -370,14 +370,14 @@ def _probabilities(likelihood: Floats, prior: Prior) -> Floats:
     if len(prior.shapes) == 1:
         p = likelihood * prior.shapes
     else:
-        # A prior whose marginal underflows here has a negligible weight.
+        # A prior with an underflowing marginal has a negligible weight.
         marginal = np.maximum(likelihood @ prior.shapes.T, 1e-290)
         p = likelihood * ((np.exp(prior.log_weights) / marginal) @ prior.shapes)
     return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def _invert(cdf: Floats, edges: Floats, probability: float) -> Floats:
-    """Where each row's piecewise linear distribution function reaches the probability."""
+    """The point where the piecewise linear distribution function of each row reaches the probability."""
     k = np.clip((cdf < probability).sum(axis=1), 1, edges.size - 1)
     row = np.arange(len(cdf))
     below, above = cdf[row, k - 1], cdf[row, k]

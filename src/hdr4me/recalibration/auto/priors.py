@@ -1,16 +1,16 @@
 """Hierarchical Bayes for the normal means θ̂_j ~ N(θ̄_j, σ_j²) on a bounded domain.
 
-Five models of where the means come from, weighted by how well each predicts the data:
+Five models of the distribution of the means, weighted by their evidence:
 
 - *null*: every mean is the null value (0);
 - *centered*: θ_j = null with probability w, otherwise N(null, t²) truncated to the domain; w and t unknown;
 - *free*: the same around an unknown center;
 - *smooth* and *sharp*: any distribution on the domain, by maximum likelihood.
 
-The first three are integrated over their unknowns; the shapes are charged for theirs (`_shapes`). Two sets of prior
-odds are used with the same evidence. The *estimate* starts from strong odds on the null, so that under overwhelming
-noise it does not follow a noisy common offset. The *spread* (standard deviations, intervals) gives the null no odds of
-its own, because an interval must cover also when the offset is real.
+The first three are integrated over their unknowns; the evidence of the shapes has a penalty for theirs (`_shapes`). Two
+sets of prior odds are used with the same evidence. The *estimate* has strong odds on the null, so that under large
+noise it does not follow a noisy common offset. The *spread* (standard deviations, intervals) has no odds on the null,
+because an interval has to cover a real offset too.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from hdr4me.recalibration.inputs import Floats
 _ESTIMATE_ODDS = {"null": 0.944, "centered": 0.05, "free": 0.003, "smooth": 0.0015, "sharp": 0.0015}
 _SPREAD_ODDS = {"null": 0.0, "centered": 0.4, "free": 0.4, "smooth": 0.2, "sharp": 0.002}
 
-# Spike and slab: the grid of hyper-parameters zooms to the points within this log likelihood of the best.
+# Spike and slab: the grid of hyper-parameters is refined around the points within this log likelihood of the best.
 _ZOOMS = 6
 _NEGLIGIBLE = np.log(1e-4)
-_POINTS_CENTRE, _POINTS_WIDTH, _POINTS_SPIKE = 13, 7, 9
-_WIDTH_SCALE = 0.125  # of the domain's width: half of the prior lies on slabs narrower than this
-# Free shapes: pseudo-dimensions of the base shape, steps of EM, and the least mass of a cell at the start.
+_POINTS_CENTER, _POINTS_WIDTH, _POINTS_SPIKE = 13, 7, 9
+_WIDTH_SCALE = 0.125  # A share of the width of the domain: half of the prior is on narrower slabs.
+# Free shapes: pseudo-dimensions of the base shape, steps of EM, and the least initial mass of a cell.
 _PSEUDO_DIMENSIONS = 1.0
 _EM_STEPS = 120
 _EMS_STEPS = 40
@@ -40,7 +40,7 @@ _LEAST = 1e-3
 
 
 class Family(NamedTuple):
-    """The log evidence of a family of priors, integrated over its unknowns, and the members that matter."""
+    """The log evidence of a family of priors, integrated over its unknowns, and its members with weight."""
 
     log_evidence: float
     prior: Prior
@@ -49,7 +49,7 @@ class Family(NamedTuple):
 def fit_posterior(
     x: Floats, s: Floats, low: float, high: float, null: float, *, odds: Mapping[str, float] | None = None
 ) -> Posterior:
-    """Fit every model to observations x_j with standard errors s_j > 0; their order changes no bit."""
+    """Fit every model to observations x_j with standard errors s_j > 0; the result does not depend on their order."""
     first, inverse = distinct_pairs(x, s)
     distinct = Sample(x[first], s[first], np.bincount(inverse).astype(np.float64))
     cells = Cells.for_noise(low, high, null, s)
@@ -81,12 +81,12 @@ def _slabs(cells: Cells, center: Floats, width: Floats) -> Floats:
 def spike_and_slab(cells: Cells, sample: Sample, likelihood: Floats, *, centered: bool) -> Family:
     """Integrate over the center (unless `centered` on the null), the width t and the weight w of the spike.
 
-    Uniform priors: the center on the domain, u = t/(t + scale) and w on [0, 1]. The grid shrinks to the part that holds
-    the posterior.
+    Uniform priors: the center on the domain, u = t/(t + scale) and w on [0, 1]. The grid is refined to the part with
+    posterior mass.
     """
     scale = _WIDTH_SCALE * (cells.high - cells.low)
     box = start = np.array([[cells.low, cells.high], [0.0, 1.0], [0.0, 1.0]])
-    points = (1 if centered else _POINTS_CENTRE, _POINTS_WIDTH, _POINTS_SPIKE)
+    points = (1 if centered else _POINTS_CENTER, _POINTS_WIDTH, _POINTS_SPIKE)
     atom, rest = likelihood[:, :1], likelihood[:, 1:]
     for zoom in range(1, _ZOOMS + 1):
         center, u, w = (
@@ -122,7 +122,7 @@ def spike_and_slab(cells: Cells, sample: Sample, likelihood: Floats, *, centered
 
 
 def smoother(cells: Cells, bandwidth: float) -> Floats:
-    """The K×K matrix that spreads each cell's mass by a normal kernel, folded back at the domain's ends."""
+    """The K×K matrix of a normal kernel between cells, reflected at the ends of the domain."""
     middles = cells.middles
     h = min(bandwidth, cells.high - cells.low)
     kernel = np.zeros((cells.n_cells, cells.n_cells))
@@ -149,13 +149,13 @@ def free_shape(
 
 
 def _shapes(cells: Cells, sample: Sample, likelihood: Floats, start: Prior) -> dict[str, Family]:
-    """One sharp shape and two smooth ones, each charged ½·log d for every unknown it spends.
+    """One sharp and two smooth shapes; the evidence of each has a penalty of ½·log d for every unknown.
 
-    A sharp shape places k = exp(H(θ̂) − H(noise)) values and weighs them: 2k + 2 (Schwarz). A smooth one with bandwidth
-    h only weighs the k·σ/√(σ² + h²) stretches that it distinguishes: that many + 3.
+    A sharp shape has k = exp(H(θ̂) − H(noise)) values and their weights, 2k + 2 unknowns (Schwarz). A smooth shape with
+    bandwidth h distinguishes k·σ/√(σ² + h²) intervals and has that many + 3 unknowns.
     """
     base = start.average
-    # EM cannot give mass to a cell that starts with none, and an outlier may need it.
+    # EM keeps empty cells empty, and an outlier may need one.
     base = (1 - _LEAST) * base + _LEAST / base.size
     d = float(sample.weight.sum())
     noise = float(np.exp(sample.weight @ np.log(sample.s) / d))
@@ -169,7 +169,7 @@ def _shapes(cells: Cells, sample: Sample, likelihood: Floats, start: Prior) -> d
             kernel = smoother(cells, max(bandwidth, cells.width))
             shape = free_shape(sample, likelihood, base, iterations=_EMS_STEPS, smoothing=kernel)
         fit = float(sample.weight @ np.log(likelihood @ shape))
-        # The likelihood leaves 1/(s√2π) out, so the noise's entropy per observation is 1/2 here.
+        # The likelihood omits 1/(s√2π), so the entropy of the noise is 1/2 per observation.
         values = max(float(np.exp(-fit / d - 0.5)), 1.0)
         unknowns = 2 * values + 2 if bandwidth is None else values * noise / np.hypot(noise, bandwidth) + 3
         return shape, fit - 0.5 * unknowns * float(np.log(d))
@@ -185,9 +185,9 @@ def _shapes(cells: Cells, sample: Sample, likelihood: Floats, start: Prior) -> d
 
 
 def _average(families: dict[str, Family], odds: Mapping[str, float]) -> tuple[Prior, dict[str, float], float]:
-    """All members that matter as one weighted list, each model's weight, and the log evidence of all together.
+    """The members as one weighted list, the weight of each model, and the log evidence of all together.
 
-    The lightest members, together below 0.5 %, are dropped.
+    The members with the smallest weights, together below 0.5 %, are dropped.
     """
     with np.errstate(divide="ignore"):
         raw = {name: family.log_evidence + float(np.log(odds[name])) for name, family in families.items()}

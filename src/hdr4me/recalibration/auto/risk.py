@@ -1,9 +1,9 @@
 """The error of a rule, measured on the data that it is applied to, and the choice between rules by this error.
 
 For x ~ N(θ, Σ) and a rule δ, E Σ_j (δ_j(x) − θ_j)² = E[Σ_j (x_j − δ_j)² − tr Σ + 2·tr(Σ∇δ)]: Stein's unbiased
-estimate. The last term, how strongly the rule follows the noise, is measured by applying the whole rule (its fit
-included) to x ± tz for a few z with covariance Σ: the coupled bootstrap with antithetic z, in the limit of small t.
-Common z make the differences between rules far more precise than the errors themselves.
+estimate. The last term, the response of the rule to the noise, is measured by applying the rule, including its fit, to
+x ± tz for a few z with covariance Σ: the coupled bootstrap with antithetic z, in the limit of small t. All rules use
+the same z, so the differences between rules are far more precise than the errors.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from hdr4me.recalibration.inputs import Floats, Inputs
 
 Rule = Callable[[Floats], Floats]
 
-# Small compared with the noise: the error is that at (1 + t²) = 1.01 of its variance.
+# Small in relation to the noise: the measured error is that at 1 + t² = 1.01 times the variance.
 _STEP = 0.1
 _COORDINATES, _COORDINATES_DEPENDENT = 10, 32
 _SEED = 20220
-# The announced error is at least this part of the model's: benchmarks/recalibration_real.py.
+# The expected error is at least this share of that of the model: benchmarks/recalibration_real.py.
 _LEAST_OF_MODEL = 0.75
-# The cost of a wrong choice that is allowed, as a part of the base's own error: benchmarks/recalibration_hard.py.
+# The allowed cost of a wrong choice, as a share of the error of the base: benchmarks/recalibration_hard.py.
 _TOLERANCE = 0.01
-# A rule replaces another one if its gain exceeds this many standard errors: the other applies fully; only in part.
+# A rule replaces another rule if its gain exceeds this many standard errors: for a full share, for a partial share.
 _SWITCH, _SWITCH_PART = 2.5, 1.0
 
 
@@ -41,7 +41,7 @@ class Measured(NamedTuple):
     bound: bool = False
 
     def times(self, factor: float) -> Measured:
-        """The same for a sum or a mean over dimensions."""
+        """The value and its standard error times a factor."""
         return Measured(factor * self.value, factor * self.standard_error, self.bound)
 
 
@@ -52,18 +52,18 @@ class Probes(NamedTuple):
     weight: float
 
 
-class Reading(NamedTuple):
-    """The answer of a rule, and for each dimension (Σ∇δ)_jj: the covariance of the answer with the noise."""
+class Evaluation(NamedTuple):
+    """The result of a rule, and for each dimension (Σ∇δ)_jj: the covariance of the result with the noise."""
 
     value: Floats
     response: Floats
 
 
 def probes(s: Floats, *, dependent: bool = False, rank: NDArray[np.int64] | None = None) -> Probes:
-    """Directions for independent noise: each coordinate for few dimensions, signs for many.
+    """Directions for independent noise: the coordinates if there are few dimensions, otherwise random signs.
 
-    Signs measure what a rule does to its own dimension without error and average out the influence of single others. A
-    rule that smooths (`dependent`) needs more directions; `rank` is the place of each dimension along its curve.
+    Signs measure the response of a rule in its own dimension exactly, and the influence of other dimensions averages
+    out. A rule that smooths (`dependent`) needs more directions. `rank` is the position of each dimension on its curve.
     """
     d = s.size
     if d <= (_COORDINATES_DEPENDENT if dependent else _COORDINATES):
@@ -73,7 +73,7 @@ def probes(s: Floats, *, dependent: bool = False, rank: NDArray[np.int64] | None
 
 
 def _signs(number: int, rank: NDArray[np.int64]) -> Floats:
-    """Rows of signs, z zᵀ of which has the mean 1 on its diagonal, 0 between neighbors, and the sum d, or nearly so.
+    """Rows of signs: the mean of z zᵀ is 1 on the diagonal, 0 between neighbors, and has the sum d or nearly d.
 
     Each of `number` classes of dimensions has a column of a Hadamard matrix, with random signs inside the class.
     """
@@ -93,27 +93,27 @@ def _signs(number: int, rank: NDArray[np.int64]) -> Floats:
     return np.asarray(hadamard(number)[:, rank % number] * sign)
 
 
-def read(rule: Rule, x: Floats, directions: Probes) -> Reading:
+def evaluate(rule: Rule, x: Floats, directions: Probes) -> Evaluation:
     """Apply a rule to x, and to x ± tz for every probe."""
     response = np.zeros_like(x)
     for z in directions.z:
         response += z * (rule(x + _STEP * z) - rule(x - _STEP * z)) / (2 * _STEP)
-    return Reading(rule(x), response * (directions.weight / len(directions.z)))
+    return Evaluation(rule(x), response * (directions.weight / len(directions.z)))
 
 
-def stein_risk(reading: Reading, x: Floats, s: Floats) -> Measured:
+def stein_risk(evaluation: Evaluation, x: Floats, s: Floats) -> Measured:
     """The mean squared error of a rule, and the standard error of this measurement.
 
     Var(estimate − loss) is itself estimated without bias by Σ 4s²(x−δ)² + 4(s²∂δ)² − 2s⁴ (Johnstone 1988).
     """
     v = s**2
-    value = float(np.mean((x - reading.value) ** 2 - v + 2 * reading.response))
-    spread = float(np.sum(4 * v * (x - reading.value) ** 2 + 4 * reading.response**2 - 2 * v**2))
-    # The estimate of the variance can be negative in a single draw; 2Σs⁴ is what rules near the data have.
+    value = float(np.mean((x - evaluation.value) ** 2 - v + 2 * evaluation.response))
+    spread = float(np.sum(4 * v * (x - evaluation.value) ** 2 + 4 * evaluation.response**2 - 2 * v**2))
+    # The estimate of the variance can be negative; rules near the data have 2Σs⁴.
     return Measured(value, float(np.sqrt(max(spread, 0.5 * float(np.sum(v**2))))) / x.size)
 
 
-def difference(one: Reading, two: Reading, x: Floats, s: Floats) -> Measured:
+def difference(one: Evaluation, two: Evaluation, x: Floats, s: Floats) -> Measured:
     """The mean squared error of `one` less that of `two`; the noise common to both cancels.
 
     With f = δ₁ − δ₂ the measurement errs by 2(⟨noise, f⟩ − div s²f), of variance 4E[Σ s²f² + (s²∂f)²].
@@ -124,16 +124,16 @@ def difference(one: Reading, two: Reading, x: Floats, s: Floats) -> Measured:
     return Measured(float(value), float(np.sqrt(variance)) / x.size)
 
 
-def error_after(reading: Reading, part: Inputs, model: float | None, optimism: float) -> Measured:
-    """The mean squared error of an answer, measured on the data.
+def error_after(evaluation: Evaluation, part: Inputs, model: float | None, optimism: float) -> Measured:
+    """The mean squared error of a result, measured on the data.
 
-    The error M that a model expects is correct if its prior is; Stein's estimate S is correct for any means and has a
-    standard error. Both are combined as M + D·D²/(D² + se²), D = S − M, but at least three quarters of M, because means
-    of few skewed answers make S too small. Where the noise far exceeds the domain, the result is an upper bound.
+    The error M under a model is correct if its prior is. Stein's estimate S is correct for any means and has a standard
+    error. They are combined as M + D·D²/(D² + se²) with D = S − M, and at least three quarters of M, because S is too
+    small for means of few skewed answers. Where the noise far exceeds the domain, the result is an upper bound.
     """
-    found = stein_risk(reading, part.calibrated, part.calibrated_errors)
-    # No truth in the domain is farther from this answer.
-    farthest = np.maximum(np.abs(reading.value - part.low), np.abs(reading.value - part.high))
+    found = stein_risk(evaluation, part.calibrated, part.calibrated_errors)
+    # The largest possible error for a true mean in the domain.
+    farthest = np.maximum(np.abs(evaluation.value - part.low), np.abs(evaluation.value - part.high))
     most = float(np.mean(farthest**2))
     if found.standard_error > 0.5 * (0.5 * (part.high - part.low)) ** 2:
         return Measured(most, most, bound=True)
@@ -145,28 +145,28 @@ def error_after(reading: Reading, part: Inputs, model: float | None, optimism: f
     return Measured(min(value, most), min(found.standard_error, most))
 
 
-Problem = tuple[Floats, float, float]  # the standard errors that rules use, and the ends of the domain
+Problem = tuple[Floats, float, float]  # The standard errors that rules use, and the ends of the domain.
 
 
 class Choice(NamedTuple):
-    """The rule that was chosen, its share in the answer (the rest is the base), the answer, and `_optimism`."""
+    """The chosen rule, its share in the result (the rest is the base), the result, and `_optimism`."""
 
     used: str
     share: float
-    reading: Reading
+    evaluation: Evaluation
     optimism: float = 0.0
 
 
 def choose(
     rules: Mapping[str, Rule],
-    base: Reading,
+    base: Evaluation,
     x: Floats,
     s: Floats,
-    measure: Callable[[Rule], Reading],
+    measure: Callable[[Rule], Evaluation],
     problem: Problem | None = None,
     margins: Mapping[str, float] | None = None,
 ) -> Choice:
-    """The best of the rules that are significantly no worse than the base, in the share that is; "base" if none is.
+    """The best rule whose error is significantly not larger than that of the base, and its share; otherwise "base".
 
     The error of base + w·(rule − base) is quadratic in w, so from the measured difference D and the mean square Q of
     rule − base, the largest w at which D's upper confidence bound is not positive is 1 − (D + z·se)/Q, at most 1.
@@ -174,18 +174,18 @@ def choose(
     best = Choice("base", 0.0, base)
     for name, rule in rules.items():
         found = measure(rule)
-        # How many standard errors a gain over the base must exceed: few dimensions determine neither the difference nor
-        # its standard error well, and several rules are tried (benchmarks/recalibration_hard.py).
+        # A gain over the base must exceed this many standard errors. It is larger for few dimensions, which determine
+        # neither the difference nor its standard error well (benchmarks/recalibration_hard.py).
         margin = (margins or {}).get(name, 1.5 * (1 + 10 / x.size))
         share = _share(found, base, x, s, problem, margin)
         if share <= 0:
             continue
         mixed = found
         if share < 1.0:
-            mixed = Reading(*(b + share * (f - b) for f, b in zip(found, base, strict=True)))
+            mixed = Evaluation(*(b + share * (f - b) for f, b in zip(found, base, strict=True)))
         if best.used != "base":
-            gap = difference(mixed, best.reading, x, s)
-            # An improvement that exceeds every possible error is noise.
+            gap = difference(mixed, best.evaluation, x, s)
+            # A gain above the largest possible error is noise.
             most = np.inf if problem is None else (0.5 * (problem[2] - problem[1])) ** 2
             clearly = _SWITCH if best.share == 1.0 else _SWITCH_PART
             if gap.value + clearly * gap.standard_error >= 0 or gap.value < -most:
@@ -195,7 +195,7 @@ def choose(
 
 
 def _optimism(gap: Measured, margin: float) -> float:
-    """The amount by which a gain that exceeded its margin is too large on average; never more than the gain.
+    """The average excess of a gain that exceeded its margin; at most the gain.
 
     A gain G that exceeded z standard errors is too large by se·φ(u)/Φ(u) with u = G/se − z.
     """
@@ -207,7 +207,7 @@ def _optimism(gap: Measured, margin: float) -> float:
 
 
 def _share(
-    found: Reading, base: Reading, x: Floats, s: Floats, problem: Problem | None, margin: float
+    found: Evaluation, base: Evaluation, x: Floats, s: Floats, problem: Problem | None, margin: float
 ) -> float:
     Q = float(np.mean((found.value - base.value) ** 2))
     if Q <= 0:
@@ -215,17 +215,17 @@ def _share(
     gap = difference(found, base, x, s)
     noise = float(np.mean(s**2))
     allowed = _TOLERANCE * min(max(stein_risk(base, x, s).value, 0.0), noise)
-    # An answer that moves by √Q from a base whose error is at most the noise's gains no more than 2√(Q·noise) − Q.
+    # A result at distance √Q from a base whose error is at most the noise gains at most 2√(Q·noise) − Q.
     upper = max(gap.value, Q - 2 * np.sqrt(Q * noise)) + margin * gap.standard_error
     if upper > allowed and problem is not None:
         upper = min(upper, _largest_difference(found, *problem))
     return float(np.clip(1 - (upper - allowed) / Q, 0.0, 1.0))
 
 
-def _largest_difference(found: Reading, s: Floats, low: float, high: float) -> float:
-    """The most that the rule can lose to clipping, for any truth in the domain.
+def _largest_difference(found: Evaluation, s: Floats, low: float, high: float) -> float:
+    """The largest error of the rule above that of clipping, over true means in the domain.
 
-    A rule that hardly follows the noise errs by no more than (δ_j − θ)² and the variance of its answer; the error of
+    The error of a rule with a small response is at most (δ_j − θ)² plus the variance of its result. The error of
     clipping is a known function of θ.
     """
     levels, place = np.unique(np.round(np.log(s), 2), return_inverse=True)

@@ -1,9 +1,9 @@
-"""Means with a declared structure: points of a curve, or members of groups; averaged over scales of both.
+"""Means with a declared structure, points of a curve or members of groups, averaged over the scales.
 
 The model is x = μ + Φβ + residual + noise with β_k ~ N(0, τ²S_k), residual ~ N(0, ν²) and μ ~ N(center, m²). For a
 curve, Φ are cosines of the position and S the spectrum of a kernel with length ℓ, squared-exponential or Matérn 5/2 (a
 Gaussian process on a padded interval, Solin and Särkkä 2020), or waves on a ring, for hours of a day. For groups, Φ are
-the indicators and S = 1 (random effects). τ, ν and ℓ run through small grids; each member is weighted by its evidence.
+the indicators and S = 1 (random effects). τ, ν and ℓ have small grids; each combination is weighted by its evidence.
 
 Φᵀ(ν² + s²)⁻¹Φ is diagonalized once for every (ν, ℓ).
 """
@@ -22,15 +22,15 @@ from hdr4me.errors import InvalidInput
 from hdr4me.recalibration.auto.posterior import Belief, Posterior, edged
 from hdr4me.recalibration.inputs import Floats, check_elements, check_length
 
-# A curve needs a few points, and a group effect a few groups, before either is distinguishable from none.
+# Fewer points of a curve, or fewer groups, cannot be distinguished from no structure.
 _FEWEST = 4
 # All in units of half the domain's width.
 _AMPLITUDES = np.array([0.03, 0.06, 0.12, 0.25, 0.5, 1.0])
 _RESIDUALS = (0.0, 0.05, 0.2)
-# Prior odds of the residuals: noise hides a small one, so that the evidence alone would leave each a share.
+# Prior odds of the residuals: the evidence alone does not distinguish small residuals from none.
 _RESIDUAL_ODDS = (9.0, 3.0, 1.0)
 _OFFSET = 0.6
-# In units of the curve's range of positions; below the distance of neighbors a curve is the same as a residual.
+# In units of the range of positions; below the distance of neighbors a curve is the same as a residual.
 _LENGTHS = np.array([0.008, 0.016, 0.03, 0.045, 0.065, 0.09, 0.12, 0.17, 0.25, 0.4, 0.8])
 _PADDING = 0.05
 _MOST_COSINES, _MANY_POINTS, _FEWER_COSINES = 96, 5000, 48
@@ -38,13 +38,13 @@ _FEWEST_ON_A_RING = 8
 
 
 class Structure(NamedTuple):
-    """For each dimension its position on a curve (NaN: none) and the number of its group (−1: none)."""
+    """The position of each dimension on a curve (NaN: none) and the number of its group (−1: none)."""
 
     position: Floats
     group: NDArray[np.int64]
 
     def only(self, which: NDArray[Any]) -> Structure:
-        """The same for some of the dimensions."""
+        """The structure of some dimensions."""
         return Structure(self.position[which], self.group[which])
 
 
@@ -62,18 +62,16 @@ def _positions(order: ArrayLike, dims: int) -> Floats:
         given = list(np.asarray(order, dtype=object))
         position = np.array([np.nan if p is None else float(p) for p in given], dtype=np.float64)
     except (TypeError, ValueError) as error:
-        rule = "one position (a number) for each mean, None where there is none"
+        rule = "it must have one number for each mean, or None for a mean without position"
         raise InvalidInput.of("order", order, rule) from error
     check_length("order", position.size, dims)
     absent = np.array([p is None for p in given])
-    check_elements(
-        ~absent & ~np.isfinite(position), "order", position, "a finite number, None where there is none"
-    )
+    check_elements(~absent & ~np.isfinite(position), "order", position, "it must be a finite number or None")
     return position
 
 
 def _group_numbers(groups: Sequence[Any], dims: int) -> NDArray[np.int64]:
-    rule = "one label for each mean, None where there is none"
+    rule = "it must have one label for each mean, or None for a mean without group"
     if isinstance(groups, str) or not hasattr(groups, "__len__"):
         raise InvalidInput.of("groups", groups, rule)
     labels = list(groups)
@@ -86,7 +84,7 @@ def _group_numbers(groups: Sequence[Any], dims: int) -> NDArray[np.int64]:
 
 
 class Fit(NamedTuple):
-    """Posterior means and variances of a block, and the log of its evidence, the factors 1/(s_j√2π) left out."""
+    """Posterior means and variances of a block, and its log evidence without the factors 1/(s_j√2π)."""
 
     mean: Floats
     variance: Floats
@@ -94,9 +92,9 @@ class Fit(NamedTuple):
 
 
 class _Family(NamedTuple):
-    """Kernels that share the columns `part` of Φ: what does not depend on x, for each kernel and amplitude.
+    """Kernels that share the columns `part` of Φ: the terms that do not depend on x, for each kernel and amplitude.
 
-    `vectors` lead from the columns to the kernel's own coordinates (None: they are the same, for groups).
+    `vectors` map the columns to the coordinates of the kernel (None for groups: they are the same).
     """
 
     part: slice
@@ -109,7 +107,7 @@ class _Family(NamedTuple):
 
 
 class _Residual(NamedTuple):
-    """What one ν needs: 1/(ν² + s²), the share of the residual, its posterior variance, and the kernels."""
+    """The terms of one ν: 1/(ν² + s²), the share of the residual, its posterior variance, and the kernels."""
 
     precision: Floats
     kept: Floats
@@ -119,7 +117,7 @@ class _Residual(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """Dimensions that a structure holds together: `index` in the whole, Φ as waves or as group numbers."""
+    """Dimensions with one structure: their `index` among all dimensions, and Φ as waves or as group numbers."""
 
     index: NDArray[np.int64]
     center: float
@@ -129,7 +127,7 @@ class Block:
     residuals: tuple[_Residual, ...]
 
     def fit(self, x: Floats) -> Fit:
-        """The average over all members for observations x of the block's own dimensions."""
+        """The average over all members, for observations x of the dimensions of the block."""
         y = (x - self.center) / self.half
         odds = np.log(np.array(_RESIDUAL_ODDS) / sum(_RESIDUAL_ODDS))
         found = [self._members(r, y, odd) for r, odd in zip(self.residuals, odds.tolist(), strict=True)]
@@ -147,7 +145,7 @@ class Block:
                 within = within + np.einsum("ka,kaj->j", w, family.variance)
                 weighted = np.einsum("ka,kaj->kj", w, family.gain) * cx
                 weighted -= np.einsum("ka,kaj->kj", level, family.gain) * family.ones
-                # From the kernels' own coordinates to the columns of Φ.
+                # From the coordinates of the kernels to the columns of Φ.
                 own = family.vectors
                 together[family.part] += (
                     weighted.sum(axis=0) if own is None else np.einsum("kij,kj->i", own, weighted)
@@ -161,7 +159,7 @@ class Block:
     def plain_log_evidence(self, x: Floats) -> float:
         """The log evidence, comparable with that of `fit`, of no structure at all: x = μ + residual + noise.
 
-        Few points that only differ look like a curve beside a model that expects most means to be 0; not beside this.
+        In comparison with a model in which most means are 0, few points that differ look like a curve.
         """
         y = (x - self.center) / self.half
         noise = 1 / self.residuals[0].precision
@@ -194,7 +192,7 @@ class Block:
 def _family(
     part: slice, vectors: Floats | None, eigenvalues: Floats, ones: Floats, total: float, log_ratio: float
 ) -> _Family:
-    """What every kernel (rows of `eigenvalues` and `ones`) and amplitude needs; `total` is Σ_j 1/(ν² + s_j²)."""
+    """The terms of every kernel (rows of `eigenvalues` and `ones`) and amplitude; `total` is Σ_j 1/(ν² + s_j²)."""
     τ = _AMPLITUDES[:, None]
     gain = 1 / (1 / τ**2 + eigenvalues[:, None, :])
     one = total - np.einsum("kaj,kj->ka", gain, ones**2)
@@ -204,7 +202,7 @@ def _family(
     if vectors is None:
         variance = gain + scale[:, :, None] * (1 - gain * ones[:, None, :]) ** 2
     else:
-        # Every point of a curve is given the average, weighted by 1/(ν² + s_j²): ΦᵀΦ so weighted is diagonal.
+        # Every point of a curve has the average, weighted by 1/(ν² + s_j²): the weighted ΦᵀΦ is diagonal.
         own = np.einsum("kaj,kj->ka", gain, eigenvalues)
         pull = total - np.einsum("kaj,kj->ka", 2 * gain - gain**2 * eigenvalues[:, None, :], ones**2)
         variance = ((own + scale * pull) / total)[:, :, None]
@@ -271,7 +269,7 @@ def _waves(position: Floats) -> tuple[Floats, list[tuple[slice, Floats]]]:
 
 
 def blocks(structure: Structure, s: Floats, low: float, high: float) -> list[Block]:
-    """One curve for each group with positions, and one block for all groups without; too small ones are left out."""
+    """One curve for each group with positions, and one block for all groups without; too small blocks are omitted."""
     out: list[Block] = []
     on_curve = np.isfinite(structure.position)
     for number in np.unique(structure.group[on_curve]).tolist():

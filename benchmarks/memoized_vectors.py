@@ -1,9 +1,9 @@
-"""Writes tests/vectors/permanent.json: what every client with permanent answers must compute from a secret.
+"""Writes tests/vectors/memoized.json: test vectors for memoized responses that every client must reproduce.
 
-    python benchmarks/permanent_vectors.py tests/vectors/permanent.json
+    python benchmarks/memoized_vectors.py tests/vectors/memoized.json
 
-The generator of the inputs is seeded; the outputs are those of `hdr4me.client`, which the tests check against an
-independent reading of docs/over-time.md.
+The generator of the inputs is seeded. The outputs are those of `hdr4me.client`; the tests compare them with an
+independent implementation of docs/over-time.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def surveys() -> list[Survey]:
         [
             Numeric("age", 0, 120, default=40),
             Numeric("debt", -1000, 0),
-            Categorical("color", ["red", "green", "blue", "grey"], default="grey"),
+            Categorical("colour", ["red", "green", "blue", "grey"], default="grey"),
             Categorical("pet", ["none", "cat", "dog"]),
             Categorical("town", ["a", "b", "c", "d", "e", "f"]),
         ]
@@ -52,7 +52,7 @@ def record(rng: random.Random) -> dict[str, Any]:
     found: dict[str, Any] = {
         "age": rng.choice([rng.randrange(121), rng.uniform(0, 120), rng.randrange(121) / 4, -5, 500]),
         "debt": rng.choice([-rng.randrange(1001), rng.uniform(-1000, 0)]),
-        "color": rng.choice(["red", "green", "blue", "grey", "mauve"]),
+        "colour": rng.choice(["red", "green", "blue", "grey", "mauve"]),
         "pet": rng.choice(["none", "cat", "dog"]),
         "town": rng.choice("abcdef"),
     }
@@ -84,13 +84,13 @@ def two_stages(index: int) -> list[dict[str, Any]]:
     """Reports of two stages: the fresh words stand beside what comes of them."""
     rng, survey, found = random.Random(20260102), staged(), []
     for _ in range(300):
-        secret, told, fresh = rng.randbytes(32), record(rng), Words(rng)
-        answers, new = decide(survey, secret, told, (), survey.sampled, fresh)
+        secret, given, fresh = rng.randbytes(32), record(rng), Words(rng)
+        answers, new = decide(survey, secret, given, (), survey.sampled, fresh)
         found.append(
             {
                 "survey": index,
                 "secret": secret.hex(),
-                "record": told,
+                "record": given,
                 "fresh": fresh.taken,
                 "answers": answers,
                 "new": new,
@@ -130,14 +130,14 @@ def histories() -> list[dict[str, Any]]:
             cases = []
             for values in product("012", repeat=3 * m):
                 known: list[str] = []
-                told, paid = "", ""
+                codes, paid = "", ""
                 for t in range(3):
                     value = dict(zip(names, values[t * m : t * m + m], strict=True))
                     answers, new = decide(survey, secret, value, known, budget - len(known))
                     known += new
-                    told += "".join(str(code) for _, code in answers)
+                    codes += "".join(str(code) for _, code in answers)
                     paid += str(len(new))
-                cases.append(["".join(values), told, paid])
+                cases.append(["".join(values), codes, paid])
             found.append(
                 {
                     "survey": json.loads(survey.to_json()),
@@ -176,13 +176,13 @@ def main(path: Path) -> None:
         survey, known = asked[index], list[str]()
         for step in range(6):  # a history: the first rounds are paid for, the last ones are not
             affordable = survey.sampled if step == 0 else rng.choice([0, 0, 1, survey.sampled])
-            told = record(rng)
-            answers, new = decide(survey, secret, told, known, affordable)
+            given = record(rng)
+            answers, new = decide(survey, secret, given, known, affordable)
             reports.append(
                 {
                     "survey": index,
                     "secret": secret.hex(),
-                    "record": told,
+                    "record": given,
                     "known": list(known),
                     "affordable": affordable,
                     "questions": draw_questions(survey, Stream(secret, survey.series, Use.QUESTIONS)),

@@ -1,9 +1,9 @@
-"""Do intervals of 95 % hold with few reports, and how wide are they?
+"""Coverage and width of 95 % intervals in small samples.
 
-    PYTHONPATH=src python benchmarks/few_reports.py > benchmarks/results/few_reports.md
+    PYTHONPATH=src python benchmarks/small_samples.py > benchmarks/results/small_samples.md
 
-Every cell draws reports from a survey's own table and asks `Answer.interval`, alone and for all rows at once, and
-beside it the normal law (the standard error times Student's quantile). `all` sends every dimension, `tenth` one of ten.
+Every cell simulates reports with the survey's table and evaluates `Answer.interval`, individual and simultaneous, and
+the normal law (the standard error times Student's quantile). `all` sends every dimension, `tenth` one of ten.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RNG = np.random.default_rng(2026)
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts that were drawn, in the place of a tally."""
+    """Simulated counts instead of a tally."""
 
     survey: hd.Survey
     counts: np.ndarray
@@ -65,7 +65,7 @@ def drawn(rows: np.ndarray, values: np.ndarray, r: int) -> np.ndarray:
 
 
 def hits(answer: hd.Answer, truth: np.ndarray) -> np.ndarray:
-    """Alone, normal alone, at once, normal at once; widths alone, normal alone; the share of rows called few."""
+    """Individual, normal, simultaneous and simultaneous normal coverage; two widths; the share of small-sample rows."""
     reach = quantile(LEVEL, answer.n_answers) * answer.scaled_error
     joint_reach = quantile(LEVEL, answer.n_answers, len(answer)) * answer.scaled_error
     low, high = answer.interval(LEVEL)
@@ -79,7 +79,7 @@ def hits(answer: hd.Answer, truth: np.ndarray) -> np.ndarray:
             np.all(off <= joint_reach),
             np.median(high - low),
             np.median(2 * reach),
-            np.mean([law == "few answers" for law in answer.laws(LEVEL)]),
+            np.mean([law == "small sample" for law in answer.laws(LEVEL)]),
         ]
     )
 
@@ -91,7 +91,7 @@ def line(*cells: object) -> None:
 def table(title: str) -> None:
     print(f"\n## {title}\n")
     line("mechanism", "ε", "answers", "asked", "values", "alone", "(normal)", "at once", "(normal)",
-         "width", "(normal)", "rows called few")  # fmt: skip
+         "width", "(normal)", "small-sample rows")  # fmt: skip
     line(*["---"] * 12)
 
 
@@ -148,7 +148,7 @@ def categories() -> list[float]:
 
 
 def main() -> None:
-    print("# Intervals of 95 % with few reports\n\nMade by `benchmarks/few_reports.py`.")
+    print("# Intervals of 95 % in small samples\n\nMade by `benchmarks/small_samples.py`.")
     which = sys.argv[1:] or ["numbers", "categories"]
     for part in which:
         found = np.array({"numbers": numbers, "categories": categories}[part]())

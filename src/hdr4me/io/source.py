@@ -1,4 +1,4 @@
-"""Where records come from: paths, folders, patterns and standard input, and their texts as UTF-8 bytes."""
+"""Sources of records: paths, folders, patterns and standard input, with text decoded to UTF-8."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from hdr4me.errors import FormatError, InvalidInput
 
-STANDARD_INPUT = "-"  # the name that stands for standard input
+STANDARD_INPUT = "-"  # the name of standard input
 
 _TAB = {"tab": "\t", "\\t": "\t"}
 
@@ -28,12 +28,11 @@ _TAB = {"tab": "\t", "\\t": "\t"}
 class RecordFiles:
     r"""Files of records, and how their text is read.
 
-    A folder stands for all files inside, at any depth, except those whose name, or whose folder's name, begins with
-    a dot or an underscore. A name with `*`, `?` or `[` that is not a file's own is a pattern. `-` is standard input.
+    A folder means all files in it and in its subfolders, except names that begin with a dot or an underscore. A name
+    with `*`, `?` or `[` that is not the name of a file is a pattern. `-` is standard input.
 
-    The encoding of text files is UTF-8 unless it is given or a byte order mark says UTF-16. The delimiter of CSV files,
-    unless given, is the one of comma, semicolon, tab and vertical bar under which the header has the columns that are
-    asked for.
+    The encoding of text files is UTF-8 unless it is given or a byte order mark indicates UTF-16. The delimiter of CSV
+    files, unless given, is the comma, semicolon, tab or vertical bar that splits the header into the requested columns.
 
     >>> RecordFiles("people.csv", encoding="latin-1", delimiter="tab")
     RecordFiles(paths=('people.csv',), encoding='iso8859-1', delimiter='\t')
@@ -58,19 +57,19 @@ class RecordFiles:
         object.__setattr__(self, "delimiter", None if delimiter is None else _delimiter(delimiter))
 
     def files(self) -> list[str]:
-        """Every file, folders and patterns replaced by what they stand for, each in the order of its names."""
+        """All files, with folders and patterns expanded in alphabetical order."""
         return [file for path in self.paths for file in _files(path)]
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path names another machine's storage, which only Spark can open."""
+    """Whether a path is remote storage, which only Spark can open."""
     return "://" in path and not path.startswith("file:")
 
 
 def _files(text: str) -> Iterator[str]:
     if is_remote(text):
         raise InvalidInput(
-            f"{text} is not a path that this machine can open: read it with Spark and give the DataFrame"
+            f"{text} is remote and cannot be opened here: read it with Spark and pass the DataFrame"
         )
     if text.startswith("file:"):
         text = unquote(urlsplit(text).path)
@@ -81,7 +80,7 @@ def _files(text: str) -> Iterator[str]:
     elif not Path(text).exists() and glob.has_magic(text):
         matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207  (an absolute pattern)
         if not matches:
-            raise FormatError(f"{text} is a pattern that no file matches")
+            raise FormatError(f"no file matches the pattern {text}")
         for match in matches:
             yield from _files(match) if Path(match).is_dir() else [match]
     else:
@@ -89,14 +88,14 @@ def _files(text: str) -> Iterator[str]:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The files in a folder and in the folders inside, except names that begin with a dot or an underscore."""
+    """The files in a folder and its subfolders, except names that begin with a dot or an underscore."""
     found = [
         file
         for file in folder.rglob("*")
         if not file.is_dir() and not any(x.startswith((".", "_")) for x in file.relative_to(folder).parts)
     ]
     if not found:
-        raise FormatError(f"{folder} is a folder without files")
+        raise FormatError(f"the folder {folder} contains no files")
     return sorted(found)
 
 
@@ -104,7 +103,7 @@ def _encoding(name: str) -> str:
     allowed = "the name of a text encoding, such as latin-1, cp1252 or utf-16"
     try:
         found = codecs.lookup(name)
-        "".encode(name)  # refuses what is no text encoding, such as rot13 or base64
+        "".encode(name)  # refuses codecs that are not text encodings, such as rot13 or base64
     except (LookupError, ValueError, TypeError):
         raise InvalidInput.of("encoding", name, allowed) from None
     return found.name
@@ -140,15 +139,15 @@ class Text:
 
 
 def wrong_encoding(name: str, where: str, encoding: str = "UTF-8") -> FormatError:
-    """The error for bytes that are not text in the encoding."""
+    """The error for bytes that are invalid in the encoding."""
     return FormatError(
-        f"{name}, {where}: not text in {encoding}; give the file's encoding, such as --encoding latin-1 or cp1252"
+        f"{name}, {where}: not valid {encoding} text; specify the encoding, such as --encoding latin-1 or cp1252"
     )
 
 
 @contextmanager
 def open_text(path: str, encoding: str | None = None) -> Iterator[Text]:
-    """Open a file of text, or standard input, whatever it is compressed with (gzip, zstd, bzip2)."""
+    """Open a text file or standard input, which may be compressed (gzip, zstd, bzip2)."""
     name = "standard input" if path == STANDARD_INPUT else path
     with ExitStack() as stack:
         piped = path == STANDARD_INPUT
@@ -162,7 +161,7 @@ def open_text(path: str, encoding: str | None = None) -> Iterator[Text]:
             raise FormatError(f"{name} is empty")
         if start == b"PAR1" or start == b"ARRO":
             raise FormatError(
-                f"{name} holds Parquet or Arrow behind compression or standard input: give it as a plain file"
+                f"{name} is Parquet or Arrow inside compression or on standard input: save it as an uncompressed file"
             )
         used = encoding or next((kind for kind, marks in _MARKS.items() if start.startswith(marks)), "utf-8")
         if used not in ("utf-8", "utf-8-sig"):
@@ -184,7 +183,7 @@ def _rest(stream: Any) -> Iterator[bytes]:
 
 
 def _decoded(name: str, stream: Any, encoding: str) -> Iterator[bytes]:
-    """A stream of another encoding as UTF-8; bytes that the encoding does not have stop it with the line's number."""
+    """A stream decoded from another encoding to UTF-8; invalid bytes are an error with the line number."""
     decoder = codecs.getincrementaldecoder(encoding)("strict")
     n_lines = 0
     for raw in chain(_rest(stream), [b""]):

@@ -16,7 +16,7 @@ from hdr4me.cli.output import working
 from hdr4me.survey import Survey
 
 DAY = "2026-01-31"
-FIELDS = ["survey", "epsilon", "level", "version", "date"]
+FIELDS = ["survey", "epsilon", "confidence", "version", "date"]
 
 
 @pytest.fixture(autouse=True)
@@ -33,19 +33,19 @@ def people(tmp_path: Path) -> Path:
     return path
 
 
-def told(document: dict[str, object]) -> list[object]:
+def provenance_of(document: dict[str, object]) -> list[object]:
     return [document[field] for field in FIELDS]
 
 
-def test_estimate_carries_its_survey_in_json_csv_and_parquet(run, collected, tmp_path: Path) -> None:
+def test_estimate_has_provenance_in_json_csv_and_parquet(run, collected, tmp_path: Path) -> None:
     survey = Survey.load(collected.survey)
     wanted = [survey.fingerprint, survey.epsilon, 0.9, __version__, DAY]
     files = tmp_path / "a.csv", tmp_path / "a.parquet"
-    options = ("--level", 0.9, "--csv", files[0], "--parquet", files[1], "--json")
+    options = ("--confidence", 0.9, "--csv", files[0], "--parquet", files[1], "--json")
     found = run("estimate", collected.tally, *options).json
-    assert told(found) == wanted
+    assert provenance_of(found) == wanted
     rows = list(csv.DictReader(io.StringIO(files[0].read_text())))
-    assert all(told(row) == [str(value) for value in wanted] for row in rows)
+    assert all(provenance_of(row) == [str(value) for value in wanted] for row in rows)
     table = pq.read_table(files[1])
     assert {key: table.schema.metadata[f"hdr4me.{key}".encode()].decode() for key in FIELDS} == dict(
         zip(FIELDS, map(str, wanted), strict=True)
@@ -66,18 +66,18 @@ def test_a_parquet_file_replaces_the_printed_table(run, collected, tmp_path: Pat
     assert run("estimate", collected.tally, "--parquet", tmp_path / "a.parquet").out == ""
 
 
-def test_audit_and_its_look_at_a_tally(run, collected) -> None:
+def test_audit_of_a_survey_and_of_a_tally(run, collected) -> None:
     survey = Survey.load(collected.survey)
     found = run("audit", collected.survey, "--draws", 1000, "--json").json
-    assert told(found) == [survey.fingerprint, survey.epsilon, 1 - 1e-6, __version__, DAY]
+    assert provenance_of(found) == [survey.fingerprint, survey.epsilon, 1 - 1e-6, __version__, DAY]
     found = run("audit", collected.survey, "--tally", collected.tally, "--json").json
-    assert told(found) == [survey.fingerprint, survey.epsilon, 0.001, __version__, DAY]
+    assert provenance_of(found) == [survey.fingerprint, survey.epsilon, 0.001, __version__, DAY]
 
 
 def test_plan_names_the_survey_that_it_would_write(run, collected, tmp_path: Path) -> None:
     base = ("plan", "--schema", collected.schema, "--users", 1000, "--epsilon", 1, "--mechanism", "duchi")
     found = run(*base, "--json", "-o", tmp_path / "s.json").json
-    assert told(found) == [Survey.load(tmp_path / "s.json").fingerprint, 1.0, 0.95, __version__, DAY]
+    assert provenance_of(found) == [Survey.load(tmp_path / "s.json").fingerprint, 1.0, 0.95, __version__, DAY]
     assert run(*base, "--json").json["survey"] == found["survey"]
     assert (
         run("plan", "--dims", 3, "--users", 1000, "--epsilon", 1, "--mechanism", "duchi", "--json").json[
@@ -87,11 +87,20 @@ def test_plan_names_the_survey_that_it_would_write(run, collected, tmp_path: Pat
     )
 
 
-def test_compare_carries_its_budgets(run, people: Path) -> None:
+def test_compare_has_provenance(run, people: Path) -> None:
     found = run(
-        "compare", people, "--epsilon", "1,2", "--repeats", 1, "--raw", "--mechanism", "duchi", "--json"
+        "compare",
+        people,
+        "--epsilon",
+        "1,2",
+        "--repeats",
+        1,
+        "--no-recalibration",
+        "--mechanism",
+        "duchi",
+        "--json",
     ).json
-    assert told(found) == [None, [1.0, 2.0], 0.95, __version__, DAY]
+    assert provenance_of(found) == [None, [1.0, 2.0], 0.95, __version__, DAY]
     assert found["data"] == "people.csv"
 
 
@@ -102,7 +111,7 @@ STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
     ("command", "kind"),
     [("estimate", ".svg"), ("audit", ".png"), ("watch", ".svg"), ("plan", ".pdf"), ("compare", ".png")],
 )
-def test_four_commands_write_pages_and_pictures(
+def test_commands_write_pages_and_figures(
     run, collected, people: Path, tmp_path: Path, command: str, kind: str
 ) -> None:
     fingerprint = Survey.load(collected.survey).fingerprint
@@ -112,7 +121,10 @@ def test_four_commands_write_pages_and_pictures(
         "audit": (("audit", collected.survey, "--draws", 1000), fingerprint),
         "watch": (("audit", collected.survey, "--tally", collected.tally), fingerprint),
         "plan": (plan, "ε = 1"),
-        "compare": (("compare", people, "--repeats", 1, "--raw", "--mechanism", "duchi"), "ε = 0.5, 1, 2, 4"),
+        "compare": (
+            ("compare", people, "--repeats", 1, "--no-recalibration", "--mechanism", "duchi"),
+            "ε = 0.5, 1, 2, 4",
+        ),
     }[command]
     page, picture = tmp_path / "page.html", tmp_path / f"picture{kind}"
     outcome = run(*arguments, "--html", page, "--png", picture)
@@ -130,7 +142,7 @@ def test_four_commands_write_pages_and_pictures(
 
 
 @pytest.mark.parametrize("command", ["estimate", "audit", "plan", "compare"])
-def test_a_picture_of_unknown_kind_is_refused(plain, collected, people: Path, command: str) -> None:
+def test_a_figure_of_unknown_format_is_refused(plain, collected, people: Path, command: str) -> None:
     arguments = {
         "estimate": (collected.tally,),
         "audit": (collected.survey,),
@@ -154,7 +166,7 @@ def test_long_commands_show_progress_on_a_terminal(
         ("perturbing", ("perturb", collected.survey, collected.records, "-o", tmp_path / "r.parquet")),
         ("tallying", ("tally", collected.survey, collected.reports, "-o", tmp_path / "t")),
         ("attacking", ("audit", collected.survey, "--draws", 1000)),
-        ("simulated", ("compare", people, "--repeats", 1, "--raw", "--mechanism", "duchi")),
+        ("simulated", ("compare", people, "--repeats", 1, "--no-recalibration", "--mechanism", "duchi")),
         ("reproduce", ("reproduce", "case-study", "-o", out, "--workers", 1)),
         ("perturbing", ("demo", "--users", 1000, "-o", out)),
     ):
@@ -181,7 +193,7 @@ def test_work_without_steps_shows_a_bar_after_a_while(monkeypatch, capsys) -> No
     assert "planning" in shown
 
 
-def test_golden_tallies_still_give_answers(run) -> None:
+def test_golden_tallies_give_estimates(run) -> None:
     golden = Path(__file__).parents[1] / "golden"
     for path in sorted(golden.glob("*.tally")):
         found = run("estimate", path, "--json").json

@@ -1,4 +1,4 @@
-"""Intervals with few answers hold: exact tails and bounded ones; large answers keep the normal law to the last bit."""
+"""Small-sample intervals, exact or conservative, cover; large samples keep the normal law to the last bit."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from hdr4me.framework.small_samples import (
 )
 from hdr4me.statistics.answer import NOT_SIGNIFICANT
 from hdr4me.statistics.calibrate import functional
-from hdr4me.statistics.intervals import EXACT, FEW_NOTE, NORMAL, quantile
+from hdr4me.statistics.intervals import NORMAL, SMALL_SAMPLE, SMALL_SAMPLE_NOTE, quantile
 from hdr4me.statistics.statistic import estimate
 from hdr4me.survey.layout import Layout
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts that were drawn, in the place of a tally."""
+    """Simulated counts instead of a tally."""
 
     survey: hd.Survey
     counts: Any
@@ -104,7 +104,7 @@ def test_two_groups_are_the_exact_law() -> None:
         assert high[0] <= max(wide_high[0], 0.0) + 1 / n
 
 
-def test_noise_tails_are_the_normal_ones_with_many_reports_and_wider_with_few() -> None:
+def test_noise_tails_are_normal_in_large_samples_and_wider_in_small_ones() -> None:
     table = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), epsilon=8.0).questions[0].channel
     moments = functional(table.response.marginal())  # type: ignore[arg-type]
     rows, decode, sd = moments.rows, moments.decode, float(np.sqrt(moments.row_variances.max()))
@@ -127,7 +127,7 @@ CASES = [
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize(("mechanism", "epsilon", "r", "n", "values", "normal"), CASES)
-def test_few_reports_of_skewed_values_are_covered(
+def test_small_samples_of_skewed_values_are_covered(
     mechanism: str, epsilon: float, r: int, n: int, values: str, normal: float
 ) -> None:
     """Of 320 seeded intervals of 95 % at least 93 % hold, and 20 of them at once in at least 14 of 16 groups.
@@ -146,7 +146,7 @@ def test_few_reports_of_skewed_values_are_covered(
     rows = survey.questions[0].channel.response.marginal().rows  # type: ignore[arg-type]
     counts = np.concatenate([drawn(rng, rows, truth, r) for _ in range(rows_of)])
     answer = estimate(Counts(survey, counts, n))
-    assert EXACT in answer.laws()
+    assert SMALL_SAMPLE in answer.laws()
     low, high = answer.interval()
     reach = quantile(0.95, answer.n_answers) * answer.standard_error
     assert np.mean((low <= truth.mean()) & (truth.mean() <= high)) >= 0.93
@@ -181,8 +181,8 @@ def test_rare_categories_are_covered_at_once() -> None:
 def test_the_answer_says_which_law_it_used() -> None:
     survey = hd.Survey(hd.Schema([hd.Numeric("x", 0, 10)]), epsilon=1.0, mechanism="duchi")
     small_sample = estimate(Counts(survey, np.array([12, 18]), 30))
-    assert small_sample.laws() == (EXACT,)
-    assert small_sample.table()[0]["note"] == FEW_NOTE
+    assert small_sample.laws() == (SMALL_SAMPLE,)
+    assert small_sample.table()[0]["note"] == SMALL_SAMPLE_NOTE
     assert small_sample["x"].interval() == small_sample.interval()
     many = estimate(Counts(survey, np.array([400, 600]), 1000))
     assert many.laws() == (NORMAL,)
@@ -196,11 +196,11 @@ def test_further_out_the_normal_law_needs_more() -> None:
     survey = hd.Survey(hd.Schema([hd.Numeric("x", 0, 10)]), epsilon=1.0, mechanism="duchi")
     answer = estimate(Counts(survey, np.array([200, 240]), 440))
     assert answer.laws(0.95) == (NORMAL,)
-    assert answer.laws(0.9999) == (EXACT,)
+    assert answer.laws(0.9999) == (SMALL_SAMPLE,)
 
 
 @pytest.mark.no_cover
-def test_optional_numbers_have_an_interval_with_few_answers() -> None:
+def test_optional_numbers_have_an_interval_in_small_samples() -> None:
     """The share and the mean among those: both lie in their intervals, which lie in the range."""
     schema = hd.Schema([hd.Numeric("x", 0, 10, optional=True)])
     survey, rng = hd.Survey(schema, epsilon=8.0), np.random.default_rng(13)
@@ -211,12 +211,12 @@ def test_optional_numbers_have_an_interval_with_few_answers() -> None:
         counts = rng.multinomial(28, rows[0]) + rng.multinomial(2, rows[-2]) + rng.multinomial(10, rows[-1])
         answer = estimate(Counts(survey, counts, 400))
         low, high = answer.of("mean").interval()
-        assert answer.of("mean").laws() == (EXACT,)
+        assert answer.of("mean").laws() == (SMALL_SAMPLE,)
         kept.append(bool(low[0] <= 10 * 2 / 30 <= high[0]))
     assert np.mean(kept) >= 0.93
 
 
-def test_a_row_of_doubtful_value_counts_among_those_that_hold_at_once() -> None:
+def test_rows_that_are_not_significant_count_in_simultaneous_intervals() -> None:
     """It has an interval too, so simultaneous intervals are as wide as if its status were ok."""
     survey = hd.Survey(hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(3)]), epsilon=3.0)
     tally = hd.Tally(survey)

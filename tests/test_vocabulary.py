@@ -1,0 +1,84 @@
+"""The words of this project are the field's: a list of words that must not come back.
+
+Scanned are names, docstrings, comments, messages and pages. Quotations of the paper in docs/errata.md (lines that begin
+with ">") are exempt. Survey documents, reports, tallies and ledgers keep the keys of their first version.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BANNED = {
+    r"fore(tell\w*|told)": "predict, predicted",
+    r"told": "given, estimated, reported, specified",
+    r"surely": "significantly",
+    r"whole numbers?": "integer",
+    r"nought": "zero",
+    r"stor(ey|eys)": "package, layer",
+    r"programmes?": "program",
+    r"fakes": "poisoned reports",
+    r"permanent (answers?|noise)|lasting (answers?|noise)": "memoized responses",
+    r"honest (intervals?|errors?)|short intervals?": "conservative, approximate interval",
+    r"heavy sets?": "k-subset response",
+    r"n_(users|dims|sampled|draws)": "users, dims, sampled, draws",
+}
+# what machines read and hash: the keys of the survey document
+KEPT = {
+    "n_sampled": (
+        "src/hdr4me/survey/",
+        "src/hdr4me/collector/pages/",
+        "clients/javascript/",
+        "docs/decisions/survey-document.md",
+    )
+}
+SUFFIXES = {".py", ".pyi", ".md", ".js", ".mjs", ".html", ".css", ".toml", ".json", ".yml"}
+PATTERN = re.compile(rf"(?<![A-Za-z])({'|'.join(BANNED)})(?![A-Za-z])", re.IGNORECASE)
+
+
+def texts() -> list[Path]:
+    """The files that a user or a contributor reads."""
+    folders = [path for name in ("src", "docs", "clients", "examples") for path in (ROOT / name).rglob("*")]
+    skipped = {
+        "node_modules",
+        "vendor",
+        "dist",
+        "__pycache__",
+        "gallery",
+        "reference",
+    }  # the last two are generated
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + [
+        path for path in folders if path.suffix in SUFFIXES and not skipped & set(path.parts)
+    ]
+
+
+def found_in(path: Path) -> list[str]:
+    """The places of a file that have a banned word."""
+    name, places = path.relative_to(ROOT).as_posix(), []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if name == "docs/errata.md" and line.startswith(">"):
+            continue
+        for match in PATTERN.finditer(line):
+            if not name.startswith(KEPT.get(match[0], ("//",))):
+                places.append(f"{name}:{number}: {match[0]!r}")
+    return places
+
+
+def test_no_word_of_the_list_is_used() -> None:
+    places = [place for path in texts() for place in found_in(path)]
+    assert not places, "\n".join(["Use the field's words:", *places])
+
+
+@pytest.mark.parametrize(
+    "line", ["as foretold", "Told by", "a whole number from 1", "harm_of_fakes", "n_users"]
+)
+def test_the_list_is_found(line: str) -> None:
+    assert PATTERN.search(line)
+
+
+@pytest.mark.parametrize("line", ["a story", "stored", "predicted", "users"])
+def test_other_words_are_not(line: str) -> None:
+    assert not PATTERN.search(line)
