@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import secrets
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -151,7 +152,11 @@ def send(
             body = (dumps if form == "arrow" else as_lines)(ids, rows, spool.survey)
             post = partial(opened.post, f"/v1/rounds/{number}/reports", content=body, headers=headers)
             answer = _ask(post, wait)
-            found = (int(answer["stored"]), int(answer["duplicates"]), len(answer["rejected"]))
+            found = (
+                int(answer["stored"]),
+                int(answer["duplicates"]),
+                len(answer["rejected"]) + int(answer.get("more_rejected", 0)),
+            )
             totals = [total + n for total, n in zip(totals, found, strict=True)]
             progress(len(rows))
     return Sent(*totals)
@@ -169,6 +174,14 @@ def _ask(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) ->
         except httpx.UnsupportedProtocol:
             raise InvalidInput("the collector's address must begin with http:// or https://") from None
         except httpx.TransportError as error:
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, ssl.SSLError):
+                cause = cause.__cause__ or cause.__context__
+            if cause is not None:
+                said = getattr(cause, "verify_message", "") or cause.reason or "no TLS at this address"
+                raise NotAccepted(
+                    f"the collector's TLS certificate or protocol is not accepted: {said}"
+                ) from None
             reason = f"the collector cannot be reached ({type(error).__name__})"
         else:
             try:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from itertools import accumulate
 from typing import TypeVar
+from weakref import WeakValueDictionary
+
+from prometheus_client.core import HistogramMetricFamily
 
 from hdr4me.collector.access import Access, Rates
 from hdr4me.collector.answers import Answers
@@ -162,6 +168,32 @@ _STEPS = 16  # of maintenance in a second
 _FINALIZE_EVERY = 600.0  # seconds between two searches for rounds to finalize
 
 
+class Requests:
+    """Counts and latencies of requests, by route and status."""
+
+    _BOUNDS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, float("inf"))
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, str, int], list[float]] = {}
+
+    def add(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        key = (method, route, status)
+        row = self._seen.get(key) or self._seen.setdefault(key, [0.0] * (len(self._BOUNDS) + 1))
+        row[bisect_left(self._BOUNDS, seconds)] += 1
+        row[-1] += seconds
+
+    def metric(self) -> HistogramMetricFamily:
+        """The counts since the start of this worker."""
+        labels = ["worker", "method", "route", "status"]
+        found = HistogramMetricFamily("hdr4me_request_seconds", "Seconds of requests", labels=labels)
+        for (method, route, status), row in sorted(self._seen.items()):
+            names = [str(bound) if bound < float("inf") else "+Inf" for bound in self._BOUNDS]
+            buckets = list(zip(names, accumulate(row[:-1]), strict=True))
+            found.add_metric([str(os.getpid()), method, route, str(status)], buckets, row[-1])
+        return found
+
+
 class Collector:
     """The data that requests share; it is renewed every second, because another worker may change the store."""
 
@@ -170,10 +202,13 @@ class Collector:
         self.limits = settings.limits
         self.writer = Writer(store, self.limits, self.log)
         self.access = Access(settings)
-        self.rates = Rates(self.limits.rate)
+        self.rates, self.deletions = Rates(self.limits.rate), Rates(self.limits.deletions)
+        self.requests = Requests()
         self.answers = Answers(store, settings.min_reports, settings.snapshots)
         self.forms: dict[int, Forms] = {}  # by the number of the round
+        self.rounds: list[Round] = []
         self.open_rounds: frozenset[int] = frozenset()
+        self._turns: WeakValueDictionary[object, asyncio.Lock] = WeakValueDictionary()
         self.body_bytes = 0
         self.full = self.ready = self._jumped = False
         self.clock = CLOCK
@@ -259,7 +294,7 @@ class Collector:
                 forms[round.number] = Forms(round.number, survey, self.limits.reports)
                 if round.fingerprint not in known:
                     forms[round.number].warm()
-        self.forms = forms
+        self.forms, self.rounds = forms, rounds
         self.open_rounds = frozenset(round.number for round in rounds if round.state == "open")
         free = self.store.free_space()
         self.full = free is not None and free < self.limits.free_bytes
@@ -269,9 +304,15 @@ class Collector:
         call = partial(work, *arguments, **named)
         return await asyncio.get_running_loop().run_in_executor(self._readers, call)
 
-    async def parse(self, work: Callable[..., T], *arguments: object) -> T:
-        """Call a function that needs much processor time in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._parser, partial(work, *arguments))
+    async def parse(self, work: Callable[..., T], *arguments: object, sender: object = None) -> T:
+        """Call a function that needs much processor time in a thread; a sender has one call at a time in its queue."""
+        turn = self._turns.setdefault(sender, asyncio.Lock())
+        async with turn:
+            return await asyncio.get_running_loop().run_in_executor(self._parser, partial(work, *arguments))
+
+    def damaged(self, number: int) -> int:
+        """The number of damaged blocks that a round may be missing."""
+        return len([damage for damage in self.store.damage() if damage.round in (None, number)])
 
     async def change_round(self, change: Callable[..., Round], what: object, done: str, who: object) -> Round:
         """Open or close a round, record it, and accept uploads accordingly."""

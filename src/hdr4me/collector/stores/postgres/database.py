@@ -130,6 +130,14 @@ class Database:
             connection.execute("set transaction isolation level repeatable read, read only")
             yield connection
 
+    def rewrite(self, tables: Sequence[str]) -> None:
+        """Write tables into new files without their deleted rows, whose bytes would stay until they are overwritten."""
+        with self._errors(), self._connected() as connection:
+            connection.autocommit = True
+            for name in tables:
+                if connection.execute("select to_regclass(%s)", (name,)).fetchone() != (None,):
+                    connection.execute(f"vacuum full {name}")  # type: ignore[arg-type]
+
     def close(self) -> None:
         """Close the connections."""
         self._pool.close()

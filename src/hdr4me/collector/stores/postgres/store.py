@@ -10,6 +10,7 @@ that needs both locks the state first.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from functools import partial
@@ -31,6 +32,7 @@ from hdr4me.tally.file import loads
 FOLD = 1 << 15  # reports that wait before their counts are merged into the stored tally
 _MOST_FOLDED = 1 << 18  # reports that are merged at once: they are held in memory
 _MOST_BYTES = 16 << 20
+_VACUUM_EVERY = 3600.0  # seconds between two rewritings of the tables of rounds with deleted reports
 _PENDING = """select pending.number, pending.n, 16 * pending.n + octet_length(data) from pending
   join blocks using (round, number) where round = ?"""
 _STATE, _COUNTS = 0x6844, 0x6845  # the two locks of a round
@@ -61,6 +63,8 @@ class PostgresStore(Store):
         super().__init__(self._database.name)
         self.schema_version = self._database.schema_version
         self._fold_at = fold
+        self._deleted: set[int] = set()  # rounds with deleted reports, whose bytes are still in the files
+        self._next_vacuum = time.monotonic()
 
     def _rows(self, sql: str, *values: Any) -> Rows:
         with self._database.transaction() as connection:
@@ -153,6 +157,10 @@ class PostgresStore(Store):
         }
 
     def maintain(self) -> bool:
+        if self._deleted and time.monotonic() >= self._next_vacuum:
+            self._next_vacuum = time.monotonic() + _VACUUM_EVERY
+            self._database.rewrite([f"blocks_{number}" for number in self._deleted])
+            self._deleted = set()
         sql = "select round from pending group by round having sum(n) >= ? limit 1"
         for (number,) in self._rows(sql, self._fold_at):
             return self.fold(number)
@@ -209,6 +217,7 @@ class PostgresStore(Store):
             for block in table.read_blocks(connection, self._note, condition, round, number):
                 if id in block.ids:
                     self._take(connection, block, id, self.survey(found.fingerprint))
+                    self._deleted.add(round)
                     return True
         return False
 
