@@ -368,7 +368,7 @@ def test_an_hour_that_is_over_is_merged_in_bounded_steps_and_not_by_a_request(
         for _ in range(40):
             write(store, arrivals(small_survey, 1, HOUR, source=source))
     sizes: list[int] = []
-    joined = module.joined
+    from hdr4me.collector.batch import joined
 
     def counted(blocks: Any) -> Any:
         sizes.append(len(blocks))
@@ -589,7 +589,7 @@ def test_a_spool_is_sent_to_one_round_only(tmp_path: Path, small_survey: Survey)
 # -- what is stored, and what is shown ---------------------------------------------------------------------------
 
 
-def order_of_export(store: Any, survey: Survey) -> list[bytes]:
+def order_of_export(store: Any, survey: Survey) -> list[Any]:
     import io
 
     import pyarrow.parquet as pq
@@ -875,3 +875,26 @@ def test_deleted_reports_are_gone_from_the_files_of_postgres(
     pages = b"".join(file.read_bytes() for file in [*before, *files()] if file.exists())
     assert batch[0].id not in pages
     assert batch[1].id in pages
+
+
+DEPLOY = Path(__file__).parents[2] / "docs" / "deploy"
+
+
+def test_the_files_for_production(tmp_path: Path) -> None:
+    """Every server of the proxies logs nothing; the directive that Debian's nginx does not know is not used."""
+    import tomllib
+
+    nginx = (DEPLOY / "nginx.conf").read_text()
+    servers = nginx.split("\nserver {")[1:]
+    assert len(servers) == 2
+    for server in servers:
+        assert "access_log off;" in server
+        assert "error_log /dev/null crit;" in server
+    assert "http2 on" not in nginx
+    assert "log_format" not in nginx
+    caddy = (DEPLOY / "Caddyfile").read_text()
+    assert "include tls" in caddy
+    options = tomllib.loads((DEPLOY / "collector.toml").read_text())
+    (tmp_path / "collector.toml").write_text((DEPLOY / "collector.toml").read_text())
+    assert options["database"] in (DEPLOY / "hdr4me-collector.service").read_text()
+    assert main(["serve", "--config", str(tmp_path / "collector.toml")]) == 2  # there is no such survey

@@ -416,9 +416,9 @@ class _Counts(registry.Collector):
         )
         alarms = GaugeMetricFamily("hdr4me_alarms", "Alarms at the last snapshot", labels=["round"])
         for round in store.rounds():
-            held = self._collector.answers.shown(round.number)
-            if held is not None:
-                alarms.add_metric([str(round.number)], len(_alarms(held)["alarms"]))
+            shown = self._collector.answers.shown(round.number)
+            if shown is not None:
+                alarms.add_metric([str(round.number)], len(_alarms(shown)["alarms"]))
             stored.add_metric([str(round.number), round.state], round.stored)
             reasons = Counter[str]()
             for rejection in store.rejections(round.number):

@@ -136,7 +136,7 @@ class Database:
             connection.autocommit = True
             for name in tables:
                 if connection.execute("select to_regclass(%s)", (name,)).fetchone() != (None,):
-                    connection.execute(f"vacuum full {name}")  # type: ignore[arg-type]
+                    connection.execute(f"vacuum full {name}")
 
     def close(self) -> None:
         """Close the connections."""
@@ -198,7 +198,8 @@ def insert_ids(
     connection: Connection, round: int, ids: bytes, numbers: list[int] | None = None, places: bytes = b""
 ) -> set[bytes]:
     """Insert sorted ids; those that are new. `places` has two bytes for each id: its block's index in `numbers`."""
-    block, given = "%s::bigint", [numbers[0] if numbers else None]
+    block = "%s::bigint"
+    given: list[Any] = [numbers[0] if numbers else None]
     if numbers and len(numbers) > 1:
         block = "(%s::bigint[])[1 + get_byte(%b, 2 * i) + 256 * get_byte(%b, 2 * i + 1)]"
         given = [numbers, places, places]
