@@ -26,6 +26,7 @@ class Limits:
     waiting_reports: int = 1_000_000  # that wait to be written, before 503 is answered
     connections: int = 8_192  # before 503 is answered
     rate: float = 100_000.0  # reports per second for each upload token, over a minute
+    deletions: float = 20.0  # of reports per second, over a minute
     free_bytes: int = 256 << 20  # minimum of free space for the store; below it 507 is answered
 
     def __post_init__(self) -> None:
