@@ -165,7 +165,7 @@ def pilot(schema: Schema) -> dict[str, Any]:
 
 def plans() -> Iterator[tuple[str, Any]]:
     """Every option of every workload: predictions without a prior, for the worst case, from values, and for few."""
-    beliefs = (("", 20_000), ("worst", 20_000), ("values", 20_000), ("small_sample", 80))
+    beliefs = (("", 20_000), ("worst", 20_000), ("values", 20_000), ("few", 80))
     for name, (schema, epsilon, options) in WORKLOADS.items():
         made = schema()
         for how, users in beliefs:
@@ -205,7 +205,7 @@ def designs() -> Iterator[tuple[str, str]]:
 
 def comparisons() -> Iterator[tuple[str, Any]]:
     """Every row of a comparison of small seeded collections, for every workload."""
-    small_sample = ["optimal", "duchi", "pair", "agreement", "optional", "grr", "subset", "projective", "oue"]
+    compared = ["optimal", "duchi", "pair", "agreement", "optional", "grr", "subset", "projective", "oue"]
     for name in (
         "pairs and blocks",
         "optional numbers",
@@ -221,13 +221,13 @@ def comparisons() -> Iterator[tuple[str, Any]]:
             table,
             schema=made,
             epsilon=epsilon,
-            mechanisms=[*small_sample, "codebook", "privset"],
+            mechanisms=[*compared, "codebook", "privset"],
             repeats=2,
             recalibrate=False,
         )
         for row in found.rows:
             key = f"{name} / {row.kind} / {row.statistic} / {row.mechanism}"
-            yield key, [row.predicted, row.simulated, row.coverage, row.told]
+            yield key, [row.predicted, row.simulated, row.coverage, row.answered]
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

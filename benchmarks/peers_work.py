@@ -148,7 +148,7 @@ def samples(library: str, mechanism: str, epsilon: float, value: float, n: int, 
 
 
 def response_epsilon(library: str, probability: float) -> dict[str, float]:
-    """ε of binary randomized response that tells the truth with `probability`."""
+    """ε of binary randomized response that reports the true value with `probability`."""
     if library == "opendp":
         dp: Any = import_module("opendp.prelude")
         dp.enable_features("contrib")

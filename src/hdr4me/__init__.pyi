@@ -26,10 +26,16 @@ from hdr4me.io import infer_schema as infer_schema
 from hdr4me.mechanisms import exact as exact
 from hdr4me.mechanisms import mechanism as mechanism
 from hdr4me.mechanisms import register_mechanism as register_mechanism
+from hdr4me.mechanisms.law import AdditiveNoise as AdditiveNoise
 from hdr4me.mechanisms.law import Mechanism as Mechanism
+from hdr4me.mechanisms.law import Parts as Parts
+from hdr4me.mechanisms.law import UniformMixture as UniformMixture
+from hdr4me.paper.study import Study as Study
+from hdr4me.paper.study import study as study
 from hdr4me.planner import Plan as Plan
 from hdr4me.planner import plan as plan
 from hdr4me.recalibration import Recalibration as Recalibration
+from hdr4me.recalibration import enhance as enhance
 from hdr4me.recalibration import recalibrate as recalibrate
 from hdr4me.simulation import simulate as simulate
 from hdr4me.statistics import Answer as Answer

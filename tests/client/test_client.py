@@ -8,6 +8,8 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,13 @@ import pytest
 from scipy.stats import chi2
 
 import hdr4me
-from hdr4me.channels import Table
+from hdr4me.channels import KSubset, Table, UnaryEncoding
+from hdr4me.channels.codebook import Codebook
+from hdr4me.channels.k_subset import heaviest
 from hdr4me.client import Client
 from hdr4me.errors import InvalidInput
 from hdr4me.io.report import fault
-from hdr4me.survey import Numeric, Question, Schema, Survey
+from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey, Vector
 
 RECORDS: list[dict[str, Any]] = [
     {"age": 31, "debt": -10, "colour": "red", "pet": "dog"},
@@ -179,6 +183,33 @@ def test_dimensions_are_sampled_uniformly(mixed: Survey) -> None:
     pairs = Counter(tuple(answer[0] for answer in client.report({}).answers) for _ in range(3000))
     assert len(pairs) == 6
     assert sum((n - 500) ** 2 / 500 for n in pairs.values()) < chi2.isf(1e-8, 5)
+
+
+def test_a_survey_that_would_block_a_device_is_refused() -> None:
+    """Short documents of one vector or of many large categories; the designs of this package are within the limit."""
+    slow = Codebook(4096, 65536, 2048)  # 48 seconds of Python for one report
+    for length, family in ((4096, slow), (64, replace(slow, length=64, codewords=4096))):
+        schema = Schema([Vector("v", length)])
+        question = Question((0,), KSubset("codebook", 1.0, family, heaviest(1.0, family)))
+        make = partial(Survey.from_questions, schema, epsilon=1.0, sampled=1, questions=[question])
+        if family is slow:
+            with pytest.raises(
+                InvalidInput, match=r"needs 268,500,992 operations on a device, and at most 33,554,432"
+            ):
+                make()
+        else:
+            assert make().questions[0].channel.device_cost == 4096 * 65
+    wide = UnaryEncoding("bits", 1.1, 65536, (-1.0, 3.0), ((3 << 30, 1 << 30), (1 << 31, 1 << 31)))
+    towns = Categorical("t", [f"t{k}" for k in range(65536)])
+    many = Schema([Categorical(f"t{j}", towns.labels) for j in range(65)])
+    questions = [Question((j,), wide) for j in range(65)]
+    for m, allowed in ((64, True), (65, False)):
+        make = partial(Survey.from_questions, many, epsilon=80.0, sampled=m, questions=questions)
+        if allowed:
+            make()
+        else:
+            with pytest.raises(InvalidInput, match="lower sampled"):
+                make()
 
 
 def test_many_dimensions_need_two_bytes(mixed: Survey) -> None:

@@ -285,7 +285,7 @@ def test_the_standard_error_is_the_decoders() -> None:
 
 
 def test_the_audit_proves_and_attacks() -> None:
-    """An honest channel is accused with probability 1e-6 each."""
+    """A correct channel is rejected with probability 1e-6 each."""
     for b in (3, 64, 70):
         found = audit(survey_of(b, 4.0), 50_000)
         assert found.passed

@@ -80,7 +80,7 @@ WEIGHTS = (1, 4, 2, 2, 3, 8)
 
 @pytest.fixture(scope="module")
 def channels(mixed: Survey) -> list[tuple[tuple[int, ...], Channel]]:
-    """A table, an optional number, sets of one byte, a pair that stands apart, sets of two bytes, entries."""
+    """A table, an optional number, sets of one byte, a pair, sets of two bytes, unary encoding."""
     return [
         ((0,), mixed.channels[0]),
         ((1,), optional()),

@@ -38,7 +38,7 @@ def test_a_matrix_in_memory(request: pytest.FixtureRequest, name: str, order: st
     assert (tally.n_reports, tally.rejected) == (500, {})
 
 
-def test_a_plain_matrix_takes_the_quick_way(numeric_survey: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_matrix_uses_the_fast_kernel(numeric_survey: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
     everything = Survey.from_questions(
         Schema(Numeric(f"x{j}", -1, 1) for j in range(20)),
         epsilon=40.0,

@@ -169,7 +169,7 @@ def test_records_from_csv_and_json_lines(engine: Spark, mixed: Survey, tmp_path:
 
 def test_no_records_are_an_error(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("pet,age,color,debt\n")
-    with pytest.raises(FormatError, match=r"r\.csv has a header and no records"):
+    with pytest.raises(FormatError, match=r"r\.csv has a header but no records"):
         engine.perturb(tmp_path / "r.csv", mixed, tmp_path / "out")
     none = engine.session.range(0).selectExpr("1.0 as age", "1.0 as debt", "'a' as color", "'b' as pet")
     with pytest.raises(FormatError, match="there are no records"):
@@ -180,7 +180,7 @@ def test_no_records_are_an_error(engine: Spark, mixed: Survey, tmp_path: Path) -
 
 
 def test_both_engines_read_the_same_records(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
-    """One rule for folders, suffixes, encodings and labels; the accounts are equal to the last value."""
+    """One rule for folders, suffixes, encodings and labels; the data-quality reports are equal."""
     folder = tmp_path / "data"
     table = pa.table(
         {

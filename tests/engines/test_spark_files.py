@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def sparse(path: Path, size: int) -> Path:
-    """A file of any size that takes no room."""
+    """A sparse file of any size."""
     with path.open("wb") as file:
         file.truncate(size)
     return path

@@ -53,7 +53,7 @@ def test_on_the_device(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_in_batch(name: str) -> None:
-    """99 good values and a wrong one: a report each, and the account has the wrong one under its name."""
+    """99 good values and a wrong one: each has a report, and the data-quality report counts the wrong value."""
     dimension, wrong, instead, expected = CASES[name]
     survey = Survey(Schema([dimension]), epsilon=4.0)
     rows = [*[instead] * 99, wrong]

@@ -42,7 +42,7 @@ def zstd(data: bytes) -> bytes:
 
 
 def values(records: object, survey: Survey = SURVEY) -> list[tuple[float | None, int | None]]:
-    """What the kernel reads: numbers, and the numbers of categories; None where something is missing."""
+    """The values for the kernel: numbers and category indices; None for missing values."""
     found: list[tuple[float | None, int | None]] = []
     for batch in record_batches(records, survey):
         source = from_batch(batch, survey)
@@ -119,21 +119,21 @@ def test_invalid_utf8_names_file_row_and_option(tmp_path: Path) -> None:
     """Latin-1 used to lose the accented category without a word."""
     path = tmp_path / "latin.csv"
     path.write_bytes(("age,town\n1,Bath\n\n" + "2,Köln\n").encode("latin-1"))
-    with pytest.raises(FormatError, match=r"latin\.csv, row 2: not text in UTF-8; .* --encoding latin-1"):
+    with pytest.raises(FormatError, match=r"latin\.csv, row 2: not valid UTF-8 text; .* --encoding latin-1"):
         values(path)
     path.write_bytes(("age,town,städte\n1,Bath,x\n").encode("latin-1"))
-    with pytest.raises(FormatError, match=r"line 1: not text in UTF-8.*--encoding"):
+    with pytest.raises(FormatError, match=r"line 1: not valid UTF-8 text.*--encoding"):
         values(path)
     lines = tmp_path / "latin.jsonl"
     lines.write_bytes(('{"age": 1, "town": "Bath"}\n\n' + '{"age": 1, "town": "Köln"}\n').encode("latin-1"))
-    with pytest.raises(FormatError, match=r"latin\.jsonl, line 3: not text in UTF-8.*--encoding"):
+    with pytest.raises(FormatError, match=r"latin\.jsonl, line 3: not valid UTF-8 text.*--encoding"):
         values(lines)
 
 
 def test_invalid_bytes_of_another_encoding(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_bytes(b"age,town\n1,Bath\n2,\xff\xff\n")
-    with pytest.raises(FormatError, match="line 3: not text in ascii"):
+    with pytest.raises(FormatError, match="line 3: not valid ascii text"):
         values(RecordFiles(path, encoding="ascii"))
     path.write_bytes("age,town\n1,Bath\n".encode("utf-16-le"))
     with pytest.raises(FormatError, match="--encoding utf-16-le"):
@@ -167,15 +167,15 @@ BAD: dict[str, tuple[bytes, str]] = {
         b'age,"town\n1,Bath\n' * 1000,
         "has no column 'town': its first line has 2 fields",
     ),
-    "an open quote to the end": (b'age,"town\n1,Bath\n', "a quote is left open in the header"),
-    "a header alone": (b"age,town\n", "has a header and no records"),
-    "a header and blank lines": (b"age,town\n\n\n", "has a header and no records"),
-    "a blank first line": (b"\nage,town\n1,Bath\n", "line 1 is blank where a header is expected"),
+    "an open quote to the end": (b'age,"town\n1,Bath\n', "a quote in the header is not closed"),
+    "a header alone": (b"age,town\n", "has a header but no records"),
+    "a header and blank lines": (b"age,town\n\n\n", "has a header but no records"),
+    "a blank first line": (b"\nage,town\n1,Bath\n", "line 1 is blank; a header is expected"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_headers_are_told_in_one_line(name: str, tmp_path: Path) -> None:
+def test_the_error_for_a_bad_header_is_one_line(name: str, tmp_path: Path) -> None:
     content, told = BAD[name]
     path = tmp_path / "r.csv"
     path.write_bytes(content)
@@ -306,9 +306,9 @@ def test_a_file_called_like_a_pattern(tmp_path: Path) -> None:
 
 def test_paths_that_name_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FormatError, match="is a folder without files"):
+    with pytest.raises(FormatError, match="contains no files"):
         values(tmp_path / "empty")
-    with pytest.raises(FormatError, match="is a pattern that no file matches"):
+    with pytest.raises(FormatError, match="no file matches the pattern"):
         values(tmp_path / "*.csv")
     with pytest.raises(FileNotFoundError):
         values(tmp_path / "none.csv")

@@ -1,4 +1,4 @@
-"""Inference takes names and types from a file and nothing else."""
+"""Inference uses only the names and types of a file."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_types_that_cannot_be_asked(tmp_path) -> None:
 def test_broken_files(tmp_path) -> None:
     path = tmp_path / "x.parquet"
     path.write_bytes(b"PAR1 and no more")
-    with pytest.raises(FormatError, match="not a whole Parquet file"):
+    with pytest.raises(FormatError, match="not a complete Parquet file"):
         infer_schema(path)
     path.write_bytes(b"")
     with pytest.raises(FormatError, match="is empty"):

@@ -1,4 +1,4 @@
-"""A store in memory that keeps the protocol, for tests of the service: it can be slow, or fail when told to."""
+"""A store in memory that implements the protocol, for tests of the service: it can be slow or fail on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several choices at once: cleaned as declared, counted in the account, estimated from every kind of file."""
+"""Several choices at once: cleaned as declared, counted in the data-quality report, estimated from every kind of file."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_on_the_device() -> None:
 
 
 def test_files_of_every_kind(tmp_path: Path) -> None:
-    """Lists in Parquet and JSON lines, texts in CSV: the same answer and the same account."""
+    """Lists in Parquet and JSON lines, strings in CSV: the same answer and the same data-quality report."""
     rows = VALUES * 1000
     pq.write_table(pa.table({"spoken": rows}), tmp_path / "r.parquet")
     (tmp_path / "r.jsonl").write_text("".join(json.dumps({"spoken": row}) + "\n" for row in rows))
@@ -283,7 +283,7 @@ def test_columns_that_can_hold_no_choices_are_refused_by_their_type(column: Any)
     assert f"column 'spoken' is of type {column.type}: lists of categories" in str(error.value)
 
 
-def test_numbers_and_truth_values_may_be_categories() -> None:
+def test_numbers_and_booleans_may_be_categories() -> None:
     for categories, values in (([1, 2], [1, 2]), (["true", "x"], [True, None]), ([1, 2], [[1], [2, 1]])):
         survey = Survey(Schema([Selection("s", categories, 2)]), epsilon=4.0)
         assert Local().data_quality(pa.table({"s": values}), survey).rows()[0]["unknown"] == 0

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from hdr4me.accounting import binary
 from hdr4me.accounting.excess import COARSE, FINE, log_excess, second_moment, spread
 from hdr4me.channels.blanket import Blanket, response_blanket
 from hdr4me.channels.channel import is_number
@@ -72,7 +73,7 @@ def amplification(survey: Survey, n_reports: int, delta: float) -> Amplification
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=4.0, mechanism="duchi")
     >>> found = amplification(survey, 100_000, 1e-6)
     >>> round(found.epsilon, 3), round(found.closed_form, 3)
-    (0.118, 0.535)
+    (0.085, 0.535)
     """
     if not isinstance(survey, Survey):
         raise InvalidInput(f"survey = {survey!r} must be a Survey")
@@ -103,7 +104,7 @@ def local_epsilon(
     --------
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
-    >>> round(local_epsilon(survey, 100_000, 1e-6, 0.12), 2)
+    >>> round(local_epsilon(survey, 100_000, 1e-6, 0.085), 2)
     4.0...
     """
     n, delta = _checked(n_reports, delta)
@@ -195,10 +196,15 @@ def closed_form(epsilon: float, n_reports: int, delta: float) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class Shuffled:
-    """The blankets of a report, each with the share of its questions, and the local ε, `most`."""
+    """The blankets of a report, each with the share of its questions, and the local ε, `most`.
+
+    `ones` are the largest and the smallest probability of cell 1 if a report has two cells; then ε is not computed from
+    the blanket (see `binary`).
+    """
 
     blankets: tuple[tuple[Blanket, float], ...]
     most: float
+    ones: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, survey: Survey) -> Shuffled:
@@ -209,7 +215,7 @@ class Shuffled:
         blankets, counts = [c.response.blanket() for c in survey.channels], list(weights.values())
         if survey.sampled == 1:
             shares = [count / sum(counts) for count in counts]
-            return cls(tuple(zip(blankets, shares, strict=True)), survey.epsilon)
+            return cls(tuple(zip(blankets, shares, strict=True)), survey.epsilon, _ones(survey))
         product = product_blanket(blankets, counts, survey.sampled)
         return cls.worst(survey.epsilon) if product is None else cls(((product, 1.0),), survey.epsilon)
 
@@ -232,6 +238,8 @@ class Shuffled:
 
     def epsilon(self, n: int, delta: float) -> float:
         """The smallest ε with δ(ε) ≤ delta: found with one pair of inputs and verified with all pairs."""
+        if self.ones is not None and delta >= binary.LEAST_DELTA:
+            return min(binary.epsilon(*self.ones, n, delta), self.most)
         target, least = math.log(delta), 0.0
         pairs = [blanket.pairs[:1] for blanket, _ in self.blankets]
         while True:
@@ -246,6 +254,8 @@ class Shuffled:
 
     def keeps(self, epsilon: float, n: int, delta: float) -> bool:
         """Whether δ(ε) ≤ delta; one pair of inputs often suffices to reject it."""
+        if self.ones is not None and delta >= binary.LEAST_DELTA:
+            return binary.holds(*self.ones, n, epsilon, delta)
         one = [blanket.pairs[:1] for blanket, _ in self.blankets]
         return all(self.log_delta(epsilon, n, pairs) <= math.log(delta) for pairs in (one, None))
 
@@ -272,6 +282,16 @@ class Shuffled:
         while self.log_delta(root, n, pairs) > target:
             root *= 1.0 + _ACCURACY
         return min(root, self.most)
+
+
+def _ones(survey: Survey) -> tuple[float, float] | None:
+    """The largest and the smallest probability of cell 1 of a survey whose reports have two cells; else None."""
+    channel = survey.questions[0].channel
+    rows = channel.response.table
+    if len(survey.questions) > 1 or channel.per_report > 1 or rows is None or rows.shape[1] != 2:
+        return None
+    largest, smallest = float(rows[:, 1].max()), float(rows[:, 1].min())
+    return (largest, smallest) if 0 < smallest < largest < 1 else None
 
 
 def _normal_crossing(variance: float, n: int, target: float) -> float:

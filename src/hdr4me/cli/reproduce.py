@@ -20,17 +20,9 @@ if TYPE_CHECKING:
 
 # The options that decide the numbers.
 _GIVEN = (
-    "scale",
-    "seed",
-    "cov19",
-    "normalize",
-    "lambda_choice",
-    "data",
-    "users",
-    "dims",
-    "epsilon",
-    "mechanism",
-)
+    "scale", "seed", "cov19", "normalize", "lambda_choice", "data", "users", "dims", "epsilon", "mechanism", "sampled",
+    "repeats",
+)  # fmt: skip
 
 
 def reproduce(
@@ -46,6 +38,8 @@ def reproduce(
     dims: Annotated[list[int] | None, Option(help="Own study: number of dimensions (repeat).")] = None,
     epsilon: Annotated[list[float] | None, Option(help="Own study: a budget ε (repeat).")] = None,
     mechanism: Annotated[Texts, Option(help="Own study: a mechanism (repeat).")] = None,
+    sampled: Annotated[list[int] | None, Option(help="Own study: reported dimensions (repeat).")] = None,
+    repeats: Annotated[int | None, Option(help="Own study: collections per cell.")] = None,
     normalize: Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")] = "auto",
     lambda_choice: Annotated[
         str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")
@@ -68,7 +62,9 @@ def reproduce(
     from hdr4me.paper.runner import Settings, finished_cells, run_cells
     from hdr4me.paper.studies import cells_for, gather, own_cells, scale_named
 
-    mine = target == "own" or any(given is not None for given in (data, users, dims, epsilon, mechanism))
+    mine = target == "own" or any(
+        given is not None for given in (data, users, dims, epsilon, mechanism, sampled, repeats)
+    )
     path = None
     with opt.named_options():
         size = scale_named(scale)
@@ -77,7 +73,7 @@ def reproduce(
             opt.check("target =", repr(target), target in ("all", "own"), allowed)
             target = "own"
             own, path = _own(context.params, size)
-            cells = own_cells(own, size)
+            cells: list[Any] = [*own_cells(own)]
         else:
             cells = cells_for(target, size)
         chosen = DEFAULT if lambda_choice is None else lambda_choice_named(lambda_choice)
@@ -149,7 +145,12 @@ def _own(given: dict[str, Any], scale: Scale) -> tuple[Own, Path | None]:
     from hdr4me.paper.datasets import describe
     from hdr4me.paper.studies import BUDGETS, DATASETS, Own
 
-    rest = tuple(given["epsilon"] or BUDGETS["laplace"]), tuple(given["mechanism"] or MECHANISMS)
+    rest = (
+        tuple(given["epsilon"] or BUDGETS["laplace"]),
+        tuple(given["mechanism"] or MECHANISMS),
+        scale.repeats if given["repeats"] is None else given["repeats"],
+        tuple(given["sampled"] or ()),
+    )
     name = given["data"] or "uniform"
     if name in DATASETS:
         n, d = DATASETS[name]

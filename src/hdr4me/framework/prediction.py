@@ -24,7 +24,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.framework.moments import Floats, sampled_variance
 from hdr4me.framework.normal import joint_tolerance, log_probability_within
 from hdr4me.framework.population import Population
-from hdr4me.framework.small_samples import Counts, tolerance_within, within_few
+from hdr4me.framework.small_samples import Counts, probability_within_small, tolerance_within
 
 _LABELS = {"share": "share with", "chosen": "share choosing each of", "number chosen": "number chosen of"}
 
@@ -218,7 +218,7 @@ class Prediction:
         else:
             single = σ**2 / self.reports.mean_inverse
             with np.errstate(divide="ignore"):
-                found = np.log(within_few(single, self.reports, float(ξ), self.largest))
+                found = np.log(probability_within_small(single, self.reports, float(ξ), self.largest))
         return np.where(np.isfinite(σ), found, -np.inf)
 
     def _aligned(self, tolerance: ArrayLike) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:

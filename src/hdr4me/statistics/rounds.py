@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtrc
 
 from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
@@ -21,7 +22,7 @@ from hdr4me.statistics.distribution import check_kind
 from hdr4me.statistics.intervals import Floats, quantile
 from hdr4me.statistics.predict import GENERAL, NEXT, Range, narrowed, spread_of, unseen_share
 from hdr4me.statistics.shapes import Shape, has_law, shapes, shows_shape
-from hdr4me.statistics.statistic import Counted, channel_of, counts_of, estimate
+from hdr4me.statistics.statistic import Counted, channel_of, counts_of, estimate, marginal_of
 from hdr4me.survey import Product, Schema, Survey
 
 # A design costs a second or more, and gains 2 to 12 %: at most so many numbers, and at most this budget of an answer.
@@ -30,6 +31,11 @@ _DESIGNS, _DESIGN_UP_TO = 4, 3.0
 _BINS, _DOUBT = 32, 0.1
 # Intervals allow for so many times the users whom the choice of a range assumes to be missed by the pilot.
 SAFETY = 1.5
+# Rounds differ if the adjusted p-value of Cochran's Q is below _REJECTED, and may differ below _DOUBTED. A false
+# rejection costs the weight of the more exact rounds: at 10⁻⁴ that is less than 5 % of the squared error
+# (benchmarks/second_rounds.py).
+SAME, POSSIBLY, DIFFERENT = range(3)
+_REJECTED, _DOUBTED = 1e-4, 0.2
 # A table with fewer levels carries the mean and almost no information on the spread.
 _LEVELS = 5
 
@@ -196,12 +202,21 @@ def _weights(survey: Survey, ranges: dict[int, Range]) -> dict[str, int]:
     return {survey.schema.names[q.dimensions[0]]: w for q, w in zip(survey.questions, whole, strict=True)}
 
 
-def combine(rounds: Sequence[Counted]) -> Answer:
-    """The answers of several rounds, each row weighted by the inverse of its squared error.
+def combine(rounds: Sequence[Counted], *, same_population: bool | None = None) -> Answer:
+    """The combined estimate of several rounds or groups of users, about the users of all of them.
 
     The first round is the pilot, on the whole ranges; the answer has the rows of its `estimate()`. A mean from a
     narrower range has a bias that the pilot's distribution bounds; the bound counts as an error when rounds are
     weighted, and widens the interval.
+
+    Parameters
+    ----------
+    rounds
+        A tally for each round or group.
+    same_population
+        True: the users of all rounds are drawn from one population, and each row is weighted by the inverse of its
+        squared error. False: populations differ, and each round is weighted by its number of users. None: Cochran's Q
+        decides for each row, and a note says where rounds differ.
 
     Examples
     --------
@@ -215,6 +230,9 @@ def combine(rounds: Sequence[Counted]) -> Answer:
     """
     if not rounds:
         raise InvalidInput.of("rounds", [], "at least one tally")
+    for k, counted in enumerate(rounds):
+        if not counted.n_reports:
+            raise InvalidInput(f"round {k + 1} of {len(rounds)} has no reports: leave out its tally")
     pilot, answers = rounds[0], [estimate(counted) for counted in rounds]
     first = answers[0]
     rows = (first.statistics, first.dimensions, first.categories)
@@ -222,29 +240,42 @@ def combine(rounds: Sequence[Counted]) -> Answer:
         raise InvalidInput(
             "the rounds have different dimensions or categories: combine only rounds of the same questions"
         )
-    bias, unseen, spread = np.stack([_biases(pilot, counted, first) for counted in rounds], axis=1)
+    bias, unseen, spread = np.stack(
+        [_biases(pilot, *both) for both in zip(rounds, answers, strict=True)], axis=1
+    )
     value = np.stack([answer.value for answer in answers])
     error = np.stack([answer.standard_error for answer in answers])
     known = np.isfinite(value) & np.isfinite(error) & (error > 0)
     known &= np.stack([_comparable(pilot.survey.schema, counted.survey.schema, first) for counted in rounds])
-    inverse = np.where(known, 1.0 / np.where(known, error**2 + bias**2 + unseen**2, 1.0), 0.0)
-    total = inverse.sum(axis=0)
-    share = np.divide(inverse, total, out=np.zeros_like(inverse), where=total > 0)
-    some = total > 0
+    some = known.any(axis=0)
+    users = np.array([[counted.n_reports] for counted in rounds], float)
+    best = np.where(known, error, np.inf).argmin(axis=0)  # the round that shows the spread of the values best
+    spread = np.take_along_axis(spread, best[None, :], axis=0)
+    # Each error is about the round's own users. Rounds of one population also differ by the chance of their users.
+    squares = error**2 + spread**2 / users + bias**2 + unseen**2
+    differ, notes = _differ(np.where(known, value, 0.0), np.where(known, squares, np.inf), same_population)
+    by_error = np.where(known, 1.0 / np.where(known, error**2 + bias**2 + unseen**2, 1.0), 0.0)
+    share = _shares(np.where(differ == DIFFERENT, np.where(known, users, 0.0), by_error))
     together = np.where(some, np.where(known, share * value, 0.0).sum(axis=0), first.value)
-    # Each round's error is about its own users. The truth is about all of them, each as often as the others: rounds
-    # whose weights are not their shares of the users add the chance by which their users differ.
-    users = np.array([[max(counted.n_reports, 1)] for counted in rounds], float)
-    apart = (share - users / users.sum()) ** 2 * spread.max(axis=0) ** 2 / users
-    squares = (np.where(known, share * error, 0.0) ** 2).sum(axis=0) + np.where(some, apart.sum(axis=0), 0.0)
-    noise = np.where(some, np.sqrt(squares), first.standard_error)
+    # The estimand is the mean over the users of all rounds. Rounds of one population whose weights are not their shares
+    # of the users add the chance by which their users differ.
+    equal = _shares(np.where(known, users, 0.0))
+    apart = (share - equal) ** 2 * spread**2 / users
+    noise = np.sqrt((np.where(known, share * error, 0.0) ** 2).sum(axis=0) + apart.sum(axis=0))
+    noise = np.where(some, noise, first.standard_error)
     shift = np.where(known, share * (bias + SAFETY * unseen), 0.0).sum(axis=0)
+    by_users = np.where(known, equal * value, 0.0).sum(axis=0)
+    error_by_users = np.sqrt((np.where(known, equal * error, 0.0) ** 2).sum(axis=0))
     n_answers = np.sum([answer.n_answers for answer in answers], axis=0)
 
     def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
-        reach = quantile(level, n_answers) * noise + (shift if kind == "conservative" else 0.0)
-        return together - reach, together + reach
+        t = quantile(level, n_answers)
+        reach = t * noise + (shift if kind == "conservative" else 0.0)
+        low, high, doubt = together - reach, together + reach, differ == POSSIBLY
+        low[doubt] = np.minimum(low, by_users - t * error_by_users)[doubt]
+        high[doubt] = np.maximum(high, by_users + t * error_by_users)[doubt]
+        return low, high
 
     bounds = np.array([pilot.survey.schema[name].bounds for name in first.dimensions]).reshape(-1, 2)
     scaled = np.array([name == "mean" for name in first.statistics], bool)
@@ -259,7 +290,36 @@ def combine(rounds: Sequence[Counted]) -> Answer:
         scaled_error=np.where(scaled, noise / half, noise),
         not_significant=np.where(some, False, first.not_significant),
         intervals=intervals,
+        notes=notes,
     )
+
+
+def _shares(weights: Floats) -> Floats:
+    """Weights of the rounds of each row, with the sum 1; 0 where no round is known."""
+    total = weights.sum(axis=0)
+    return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
+
+
+def _differ(value: Floats, squares: Floats, same: bool | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """For each row whether rounds differ (SAME, POSSIBLY or DIFFERENT), and a note; `squares` are infinite if unknown.
+
+    Cochran's Q = Σ (x − x̄)²/s² has a χ² law if all rounds have one mean. p-values are multiplied by the number of
+    rows that are tested (Bonferroni).
+    """
+    weight = 1.0 / squares
+    freedom = np.count_nonzero(weight, axis=0) - 1
+    found = np.full(value.shape[1], SAME if same is not False else DIFFERENT)
+    if same is not None or not (freedom > 0).any():
+        return found, () if same is not False else ("weighted by the number of users",) * len(found)
+    q = (weight * (value - (_shares(weight) * value).sum(axis=0)) ** 2).sum(axis=0)
+    p = np.where(freedom > 0, chdtrc(np.maximum(freedom, 1), q), 1.0) * np.count_nonzero(freedom > 0)
+    found = np.where(p < _REJECTED, DIFFERENT, np.where(p < _DOUBTED, POSSIBLY, SAME))
+    texts = {
+        SAME: "",
+        POSSIBLY: "the rounds may differ (Cochran's Q, adjusted p = {:.2g}): the interval allows for it",
+        DIFFERENT: "the rounds differ (Cochran's Q, adjusted p = {:.2g}): weighted by the number of users",
+    }
+    return found, tuple(texts[int(k)].format(own) for k, own in zip(found, p, strict=True))
 
 
 def _comparable(pilot: Schema, later: Schema, rows: Answer) -> NDArray[np.bool_]:
@@ -278,7 +338,12 @@ def _biases(pilot: Counted, counted: Counted, rows: Answer) -> Floats:
     schema, own = pilot.survey.schema, counted.survey.schema
     statistics, dimensions = np.array(rows.statistics), np.array(rows.dimensions)
     spread = np.sqrt(np.maximum(rows.value * (1.0 - rows.value), 0.0))
-    found[2] = np.where(statistics == "frequency", spread, 0.0)
+    found[2] = np.where((statistics == "frequency") | (statistics == "chosen"), spread, 0.0)
+    for j, dimension in enumerate(schema.dimensions):
+        if "mean" in dimension.statistics:
+            mine = (dimensions == dimension.name) & (statistics == "mean")
+            low, high = own[dimension.name].bounds
+            found[2, mine] = (high - low) / 2 * _deviation(counted, j, rows.scaled_value[mine])
     shown = _with_shape(pilot.survey)
     narrow = [j for j in shown if own[schema.names[j]].bounds != schema.dimensions[j].bounds]
     for j, shape in shapes(pilot, narrow).items():
@@ -294,6 +359,16 @@ def _biases(pilot: Counted, counted: Counted, rows: Answer) -> Floats:
         mine = (dimensions == name) & (statistics == "mean")
         found[:, mine] = half * np.array([[lost], [unseen], [deviation]])
     return found
+
+
+def _deviation(counted: Counted, j: int, mean: Floats) -> Floats:
+    """The standard deviation of the users' values on [−1, 1]; an upper bound if the table has no decoder for it."""
+    marginal, counts = marginal_of(counted, j), counts_of(counted, j)
+    most = np.nan_to_num(np.clip(1.0 - mean**2, 0.0, 1.0), nan=1.0)
+    square = marginal.square if marginal.law.size and not marginal.optional else None
+    if square is None or counts.size != square.size or not counts.sum():
+        return np.asarray(np.sqrt(most))
+    return np.asarray(np.sqrt(np.clip(counts @ square / counts.sum() - mean**2, 0.0, most)))
 
 
 def priors(counted: Counted) -> dict[str, Any]:

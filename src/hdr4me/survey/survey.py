@@ -18,7 +18,14 @@ from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.pages.counted import counted
 from hdr4me.survey.canonical import identities, parse
 from hdr4me.survey.category_file import loaded, looking_among, write_beside
-from hdr4me.survey.question import Question, check_budget, check_channels, check_questions, split_budget
+from hdr4me.survey.question import (
+    Question,
+    check_budget,
+    check_channels,
+    check_device_cost,
+    check_questions,
+    split_budget,
+)
 from hdr4me.survey.schema import Schema
 from hdr4me.survey.values import is_unicode
 
@@ -151,6 +158,7 @@ class Survey:
         if sampled > 1 and self.weighted:
             raise InvalidInput("different weights require sampled = 1")
         check_channels(epsilon, sampled, self.channels)
+        check_device_cost(sampled, questions)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Survey) and self.fingerprint == other.fingerprint

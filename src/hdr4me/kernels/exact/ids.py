@@ -9,10 +9,10 @@ from hdr4me.kernels.machine.jit import kernel
 
 @kernel()
 def merge(high_a, low_a, high_b, low_b, high, low):  # type: ignore[no-untyped-def]
-    """Merge the sorted ids a and b into `high` and `low`, which have room for both."""
+    """Merge the sorted ids a and b into `high` and `low`, which fit both."""
     i, j, k = 0, 0, 0
     n, m = high_a.size, high_b.size
-    # Both are loaded and one is chosen: a branch would be guessed wrongly half the time.
+    # Both are loaded and one is selected: a branch would be mispredicted half of the time.
     while i < n and j < m:
         a, b = high_a[i], high_b[j]
         la, lb = low_a[i], low_b[j]
@@ -32,7 +32,7 @@ def mark_known(high, low, wanted_high, wanted_low, found):  # type: ignore[no-un
     """Set found[i] if the sorted ids hold the i-th wanted id; the wanted ids are sorted too.
 
     The search for an id begins where the one before ended: steps of doubling length, then a binary search. Ids that
-    somebody chose cost no more than 2 log2(n) comparisons each.
+    an attacker chose cost at most 2 log2(n) comparisons each.
     """
     n, at = high.size, 0
     for i in range(wanted_high.size):
@@ -64,14 +64,14 @@ def set_bits(bits, shift, high):  # type: ignore[no-untyped-def]
 
 @kernel()
 def mark_set(bits, shift, high, found):  # type: ignore[no-untyped-def]
-    """Set found[i] if the bit of the i-th id is set: an id whose bit is not set was never put in."""
+    """Set found[i] if the bit of the i-th id is set: an id whose bit is not set was never added."""
     for i in range(high.size):
         place = high[i] >> shift
         found[i] = (bits[place >> np.uint64(3)] >> (place & np.uint64(7))) & np.uint64(1) != 0
 
 
 def warm() -> None:
-    """Compile all, so that the first upload does not wait for it."""
+    """Compile all functions, so that the first upload does not wait for the compiler."""
     one = np.zeros(1, np.uint64)
     merge(one, one, one, one, np.zeros(2, np.uint64), np.zeros(2, np.uint64))
     mark_known(one, one, one, one, np.zeros(1, bool))

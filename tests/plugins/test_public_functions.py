@@ -241,7 +241,7 @@ def test_the_explained_record_has_every_value(survey: hd.Survey) -> None:
     assert set(json.loads(line[line.index("{") : line.rindex("}") + 1])) == set(NAMES)
 
 
-def test_the_collector_takes_and_counts_them(survey: hd.Survey, tmp_path: Path) -> None:
+def test_the_collector_accepts_and_counts_them(survey: hd.Survey, tmp_path: Path) -> None:
     pytest.importorskip("starlette")
     from collector_service import Service, serving
 
@@ -284,7 +284,7 @@ def test_the_mechanism_is_compared_or_refused() -> None:
     assert found is None or {row.mechanism for row in found.rows} == {"shy"}
 
 
-def test_the_study_of_the_paper_takes_the_mechanism(
+def test_the_study_of_the_paper_accepts_the_mechanism(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--data", "uniform", "--users", "300", "--dims", "3", "--epsilon", "2", "--mechanism", "shy"]

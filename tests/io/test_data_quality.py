@@ -1,4 +1,4 @@
-"""The account: counted by columns, equal to counting one by one, and a column of nothing is never perturbed unseen."""
+"""The data-quality report: column counts equal value-by-value counts, and unusable columns are refused."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NUMBERS = {
 
 
 def numeric_state(value: Any) -> int:
-    """One value, as the account should see it: 1 missing, 2 unknown, 3 low, 4 high, 0 usable."""
+    """One value, as the data-quality report counts it: 1 missing, 2 unknown, 3 low, 4 high, 0 usable."""
     number = as_number(value)
     if number != number:
         blank = value is None or value != value or str(value).strip().lower() in ("", "na", "nan")
@@ -139,7 +139,7 @@ def test_missing_that_is_asked_is_no_warning(tmp_path: Path) -> None:
     ]
 
 
-def test_accounts_add_up_over_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_quality_reports_of_batches_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hdr4me.io.reading.batch_rows", lambda survey: 7)
     values = [None if i % 5 == 0 else float(i) for i in range(400)]
     found: list[DataQuality] = []
