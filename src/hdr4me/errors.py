@@ -88,6 +88,10 @@ class InvalidInput(HDR4MEError, ValueError):
         return error
 
 
+class PrivacyWarning(UserWarning):
+    """A setting is allowed, but gives little privacy."""
+
+
 class FormatError(HDR4MEError):
     """A file or a message has an invalid format."""
 

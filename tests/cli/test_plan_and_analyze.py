@@ -302,7 +302,7 @@ ONE = ("analyze", "--mechanism", "piecewise", "--epsilon", "1", "--users", "100"
             (*ONE, "--dims", "3", "--sampled", "4"),
             "--sampled 4 is not allowed: at most the number of dimensions, 3",
         ),
-        ((*ONE, "--values", "7"), "--values 7.0 is not allowed: piecewise takes values in [-1, 1]"),
+        ((*ONE, "--values", "7"), "--values 7.0 is not allowed: piecewise accepts values in [-1, 1]"),
         ((*ONE, "--values", "0.5,nan"), "--values nan is not allowed: finite numbers"),
     ],
 )

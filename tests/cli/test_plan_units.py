@@ -32,7 +32,7 @@ def test_another_unit_is_refused(run: Any, question: tuple[object, ...]) -> None
     assert refused.code != 0
     assert "a positive number in the dimension's own units ('min')" in " ".join(refused.err.split())
     refused = run(*question, "--tolerance", "distance=5 miles")
-    assert "own units, which have no name in the schema" in " ".join(refused.err.split())
+    assert "own units (the schema gives no unit)" in " ".join(refused.err.split())
 
 
 def test_a_plain_tolerance_is_converted_to_own_units(run: Any, question: tuple[object, ...]) -> None:

@@ -100,7 +100,9 @@ def test_enhance_is_the_closed_form_of_recalibrate(method, options):
     means, errors, bias = rng.normal(size=40), rng.uniform(0.1, 1.0, 40), rng.normal(size=40) / 10
     direct = hd.enhance(means, errors, method, bias=bias, **options)
     full = hd.recalibrate(means, errors, method, bias=bias, **options)
-    assert np.allclose(direct, full.enhanced_mean, rtol=1e-12, atol=1e-15)  # `recalibrate` calibrates and back
+    assert np.allclose(
+        direct, full.enhanced_mean, rtol=1e-12, atol=1e-15
+    )  # `recalibrate` calibrates and back
     with pytest.raises(InvalidInput, match="use one of l1, l2"):
         hd.enhance(means, errors, "auto")
 
