@@ -81,7 +81,7 @@ def quiet(quality: object) -> None:
 
 
 def measure_csv(folder: Path, rows: int, rounds: int) -> dict[str, float]:
-    """A CSV file of numbers without missing values, with one empty cell per column, and with one cell in twenty empty or NA."""
+    """A CSV file of numbers: without missing values, with one empty cell per column, with one cell in twenty empty."""
     rng = np.random.default_rng(1)
     values, gaps = rng.normal(50, 10, (rows, 20)).round(3), rng.random((rows, 20)) < 0.05
     first = np.zeros_like(gaps)

@@ -16,6 +16,10 @@ from hdr4me.client import Ledger as Ledger
 from hdr4me.client import MemoizedClient as MemoizedClient
 from hdr4me.comparison import Comparison as Comparison
 from hdr4me.comparison import compare as compare
+from hdr4me.contingency import Contingency as Contingency
+from hdr4me.contingency import Tables as Tables
+from hdr4me.contingency import table_schema as table_schema
+from hdr4me.contingency import tables as tables
 from hdr4me.engines import collect as collect
 from hdr4me.engines import run as run
 from hdr4me.explanation import explain as explain
@@ -53,6 +57,8 @@ from hdr4me.survey import Schema as Schema
 from hdr4me.survey import Selection as Selection
 from hdr4me.survey import Survey as Survey
 from hdr4me.survey import Vector as Vector
+from hdr4me.survey.derived import Bucket as Bucket
+from hdr4me.survey.derived import Joint as Joint
 from hdr4me.tally import PairCounts as PairCounts
 from hdr4me.tally import Tally as Tally
 

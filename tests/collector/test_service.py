@@ -20,6 +20,7 @@ from hdr4me.collector.answers import Answers
 from hdr4me.collector.batch import Batch
 from hdr4me.collector.config import Limits
 from hdr4me.collector.errors import StoreFull, StoreUnavailable
+from hdr4me.collector.stores.protocol import ANYONE
 from hdr4me.io.arrow import dumps
 from hdr4me.io.report import pack
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
@@ -59,9 +60,12 @@ def a_stream(n: int, survey: Survey = SURVEY, ids: bytes | None = None) -> bytes
 
 def with_tokens(store: MemoryStore) -> dict[str, dict[str, str]]:
     """A token of each scope; the headers that carry it."""
-    for scope in ("upload", "read", "admin"):
-        store.add_token(digest(f"the {scope} token"), scope)
-    return {scope: {"authorization": f"Bearer the {scope} token"} for scope in ("upload", "read", "admin")}
+    for scope in ("send", "read", "admin"):
+        store.add_token(digest(f"a token with the scope {scope} only"), scope)
+    return {
+        scope: {"authorization": f"Bearer a token with the scope {scope} only"}
+        for scope in ("send", "read", "admin")
+    }
 
 
 def check(work: Any, store: MemoryStore | None = None, **settings: Any) -> MemoryStore:
@@ -365,6 +369,7 @@ def test_one_request_cannot_sink_the_others_of_its_group() -> None:
             super().write(batches)
 
     store = Picky()
+    store.add_token(ANYONE, "send")
     store.open_round(SURVEY, now=datetime.now(UTC))
     store.delay = 0.05
 
@@ -565,7 +570,7 @@ def test_status_export_and_quarantine() -> None:
     admin, read = tokens["admin"], tokens["read"]
 
     async def work(service: Service) -> None:
-        await service.call("POST", PATH, a_stream(30), {"content-type": ARROW} | tokens["upload"])
+        await service.call("POST", PATH, a_stream(30), {"content-type": ARROW} | tokens["send"])
         await service.call("POST", PATH, a_stream(10), {"content-type": ARROW})
         await service.call("POST", PATH, b"x", json_headers())
         status = (await service.call("GET", "/v1/rounds/1/status", headers=read)).json()
@@ -626,10 +631,10 @@ def test_deletion_by_id() -> None:
 
 
 def test_who_may_do_what() -> None:
-    store = memory_store(SURVEY)
+    store = memory_store(SURVEY, open_uploads=False)
     tokens = with_tokens(store)
     needs = {
-        ("POST", PATH): "upload",
+        ("POST", PATH): "send",
         ("GET", "/metrics"): "read",
         ("GET", "/v1/rounds/1/estimate"): "read",
         ("GET", "/v1/rounds/1/estimate.csv"): "read",
@@ -641,13 +646,19 @@ def test_who_may_do_what() -> None:
         ("POST", "/v1/rounds/1/close"): "admin",
         ("POST", "/v1/rounds/1/quarantine"): "admin",
     }
-    covers = {"upload": {"upload"}, "read": {"read"}, "admin": {"upload", "read", "admin"}}
+    covers = {"send": {"send"}, "read": {"read"}, "admin": {"send", "read", "admin"}}
 
     async def work(service: Service) -> None:
         for (method, path), needed in needs.items():
             headers = {"content-type": LINES} if path == PATH else {}
             assert (await service.call(method, path, b"x", headers)).status == 401
-            for wrong in ("Bearer wrong", "Basic the admin token", "Bearer ", "x", "Bearer " + "x" * 600):
+            for wrong in (
+                "Bearer wrong",
+                "Basic a token with the scope admin only",
+                "Bearer ",
+                "x",
+                "Bearer " + "x" * 600,
+            ):
                 answer = await service.call(method, path, b"x", headers | {"authorization": wrong})
                 assert answer.status == 401
                 assert answer.headers["www-authenticate"] == "Bearer"
@@ -657,12 +668,12 @@ def test_who_may_do_what() -> None:
                 status = (await service.call(method, path, b"x", headers | header)).status
                 assert (status not in (401, 403)) == (needed in covers[scope]), (path, scope)
 
-    check(work, store, open_upload=False)
+    check(work, store)
 
 
 def test_a_token_has_a_rate() -> None:
     store = memory_store(SURVEY)
-    upload = with_tokens(store)["upload"] | {"content-type": ARROW}
+    upload = with_tokens(store)["send"] | {"content-type": ARROW}
 
     async def work(service: Service) -> None:
         assert (await service.call("POST", PATH, a_stream(60), upload)).status == 200

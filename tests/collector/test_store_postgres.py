@@ -181,9 +181,9 @@ def test_a_newer_schema_is_refused(
             "hdr4me.collector.stores.postgres.database.SCHEMA", [*SCHEMA, ("create table extra (x int)",)]
         )
         newer = PostgresStore(database)
-        assert newer.schema_version == 2
+        assert newer.schema_version == 3
         newer.close()
-    with pytest.raises(SchemaTooNew, match="has schema 2, and this program knows schemas up to 1"):
+    with pytest.raises(SchemaTooNew, match="has schema 3, and this program knows schemas up to 2"):
         PostgresStore(database)
 
 

@@ -11,11 +11,14 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hdr4me.collector import open_store
+from hdr4me.collector.access import digest
 from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey
 
 pytest.importorskip("hdr4me.collector.serve", exc_type=ImportError)
@@ -40,9 +43,11 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         ]
     )
     Survey(schema, epsilon=2.0, sampled=2, name="household").save(folder / "survey.json")
+    with closing(open_store(folder / "c.db")) as store:
+        store.add_token(digest(TOKEN), "read")
     command = [sys.executable, "-m", "hdr4me", "serve", "survey.json", "--database", "c.db", "--port", "0"]
     process = subprocess.Popen(
-        [*command, "--token", f"read={TOKEN}", "--min-reports", "1"],
+        [*command, "--open-uploads", "--link", "--min-reports", "1"],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "200"},
     )  # fmt: skip

@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from typing import Any
 import pytest
 
 from hdr4me.client import Client
+from hdr4me.collector import open_store
+from hdr4me.collector.access import digest
 from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey, Vector
 from hdr4me.tally.file import loads
 
@@ -86,9 +89,12 @@ class Running:
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("collector")
     made_survey("first round").save(folder / "survey.json")
+    with closing(open_store(folder / "c.db")) as store:
+        store.add_token(digest(READ), "read")
+        store.add_token(digest(ADMIN), "admin")
     command = [sys.executable, "-m", "hdr4me", "serve", "survey.json", "--database", "c.db", "--port", "0"]
     process = subprocess.Popen(
-        [*command, "--token", f"read={READ}", "--token", f"admin={ADMIN}", "--min-reports", str(LEAST),
+        [*command, "--open-uploads", "--link", "--min-reports", str(LEAST),
          "--tolerance", "0.01"],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "300"},

@@ -1,4 +1,4 @@
-"""Several choices at once: cleaned as declared, counted in the data-quality report, estimated from every kind of file."""
+"""Several choices at once: cleaned as declared, counted in the data-quality report, and estimated."""
 
 from __future__ import annotations
 

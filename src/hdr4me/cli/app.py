@@ -40,6 +40,7 @@ COMMANDS = {
     "tally": "Count reports.",
     "merge": "Add tallies of one survey.",
     "estimate": "Estimate means, frequencies and other statistics.",
+    "tables": "Estimate tables of several attributes, and draw synthetic records.",
     "refine": "Create the survey of a second round.",
     "rounds": "Compare the rounds of a series.",
     "audit": "Prove and attack a survey, or test a tally.",
@@ -59,3 +60,4 @@ for _name, _help in COMMANDS.items():
     app.command(name=_name, short_help=_help)(_function)
 
 app.add_typer(import_module("hdr4me.cli.ledger").ledger, name="ledger")
+app.add_typer(import_module("hdr4me.cli.collector").token, name="token")

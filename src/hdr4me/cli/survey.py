@@ -48,6 +48,9 @@ def survey(
     block_question: Annotated[
         Texts, Option(metavar="<a,b,x*>", help="Ask the signs of several numbers as one question (repeat).")
     ] = None,
+    tables: Annotated[
+        Texts, Option(metavar="<pairs|a,b>", help="Ask for tables: pairs, triples, or attributes (repeat).")
+    ] = None,
     name: Annotated[str, Option(help="The name of the survey.")] = "",
     ranges: Annotated[
         Texts, Option("--range", metavar="<column=low:high>", help="The range of a number (repeat).")
@@ -113,6 +116,12 @@ def survey(
     if products:
         both = [opt.pair_of("--product", text) for text in products]
         schema = Schema([*schema, *(Product(f"{a} × {b}", (a, b)) for a, b in both)])
+    if tables:
+        from hdr4me.contingency.schema import table_schema
+
+        with opt.named_options():
+            listed = [opt.names_of(text, schema.names) for text in tables if text not in ("pairs", "triples")]
+            schema = table_schema(schema, listed if listed else tables[0])
     notes = _missing(schema, declared)
     if schema_only:
         print_notes(notes, verbose)

@@ -49,22 +49,24 @@ class Snapshot:
     clean: Tally  # of the reports outside quarantine
     documents: dict[Asked, dict[str, Any]] = field(default_factory=dict)
 
-    def save(self, path: Path) -> None:
-        """Write the snapshot to a file, which replaces the one before; a failure leaves no file."""
+    def save(self, path: Path, store: str) -> None:
+        """Write the snapshot of a store to a file, which replaces the one before; a failure leaves no file."""
         every, clean = dumps(self.every), dumps(self.clean)
         left_out = [[quarantine.hour, quarantine.source] for quarantine in self.left_out]
         head = {"stored": self.stored, "state": self.state, "left_out": left_out, "look": self.look}
-        head["every"] = len(every)
+        head |= {"every": len(every), "store": store}
         with suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_bytes(path, json.dumps(head).encode() + b"\n" + every + clean, mode=0o600)
 
     @classmethod
-    def load(cls, path: Path, survey: Survey) -> Snapshot | None:
-        """The snapshot in a file, after the checksums of its tallies were verified; None if it is unreadable."""
+    def load(cls, path: Path, survey: Survey, store: str) -> Snapshot | None:
+        """The snapshot in a file, after its checksums were verified; None if it is unreadable or of another store."""
         try:
             first, _, rest = path.read_bytes().partition(b"\n")
             head = json.loads(first)
+            if head["store"] != store:
+                return None
             every, clean = loads(rest[: head["every"]], survey), loads(rest[head["every"] :], survey)
             left_out = tuple(Quarantine(hour, source) for hour, source in head["left_out"])
             return cls(int(head["stored"]), str(head["state"]), left_out, int(head["look"]), every, clean)
@@ -122,7 +124,7 @@ class Answers:
         """The snapshot that another worker or a previous run shows, or a new one if that is old."""
         path = None if self._folder is None else self._folder / f"round-{round.number}.shown"
         if path is not None:
-            kept = Snapshot.load(path, self._store.survey(round.fingerprint))
+            kept = Snapshot.load(path, self._store.survey(round.fingerprint), self._store.id)
             held = kept or held
             if kept is not None and not self._is_old(kept, round, left_out):
                 self._snapshots[round.number] = kept
@@ -134,7 +136,7 @@ class Answers:
         if every.n_reports >= self._least:
             self._snapshots[round.number] = taken
             if path is not None:
-                taken.save(path)
+                taken.save(path, self._store.id)
         return taken
 
     def tally(self, number: int, *, without_quarantine: bool = False) -> Tally:

@@ -74,6 +74,7 @@ def build_app(collector: Collector) -> ASGIApp:
                 ("GET", "/v1/series/{series}/estimate", "read", routes.series),
                 ("GET", "/v1/surveys/{fingerprint}", "", routes.survey),
                 ("GET", "/v1/surveys/{fingerprint}/explanation", "", routes.explanation),
+                ("GET", "/v1/acts", "admin", routes.acts),
                 ("POST", "/v1/session", "", routes.session),
                 ("GET", "/", "", routes.page),
                 ("GET", "/answer", "", routes.page),
@@ -98,7 +99,7 @@ class _Routes:
 
         async def checked(request: Request) -> Response:
             if scope:
-                self._c.access.require(header_of(request.scope, b"authorization"), scope)
+                request.state.who = self._c.access.require(header_of(request.scope, b"authorization"), scope)
             return await endpoint(request)
 
         return checked
@@ -143,7 +144,13 @@ class _Routes:
         key = document.get("key") if isinstance(document, dict) else None
         if not isinstance(key, str):
             raise Refusal(400, 'the body must be {"key": …}, the key of the dashboard\'s link')
-        return _json({"token": self._c.access.open_session(key)})
+        token = self._c.access.open_session(key)
+        await self._c.read(self._c.store.record, "session opened", "the link of the dashboard")
+        return _json({"token": token})
+
+    async def acts(self, request: Request) -> Response:
+        """The log of administrative acts."""
+        return _json({"acts": [act._asdict() for act in await self._c.read(self._c.store.acts)]})
 
     async def rounds(self, request: Request) -> Response:
         """Every round; the number of reports is given to readers only."""
@@ -178,11 +185,12 @@ class _Routes:
     async def open_round(self, request: Request) -> Response:
         async with reading(self._c, request.scope, request.receive, _MOST_DOCUMENT) as body:
             survey = await self._c.parse(Survey.from_json, body)
-        round = await self._c.change_round(self._c.store.open_round, survey, "round opened")
+        round = await self._c.change_round(self._c.store.open_round, survey, "opened", request.state.who)
         return _json({"round": round.number, "survey": round.fingerprint, "state": round.state}, 201)
 
     async def close_round(self, request: Request) -> Response:
-        round = await self._c.change_round(self._c.store.close_round, self._number(request), "round closed")
+        change, number = self._c.store.close_round, self._number(request)
+        round = await self._c.change_round(change, number, "closed", request.state.who)
         return _json({"round": round.number, "state": round.state})
 
     async def quarantine(self, request: Request) -> Response:
@@ -196,6 +204,8 @@ class _Routes:
             raise Refusal(400, '"on" must be true or false')
         chosen = Quarantine(given.get("hour"), given.get("source"))
         await self._c.read(self._c.store.set_quarantine, number, chosen, on=on)
+        what = f"hour {chosen.hour}, source {chosen.source} {'quarantined' if on else 'released'}"
+        await self._c.read(self._c.store.record, f"round {number}: {what}", str(request.state.who))
         return _json({"round": number, "quarantines": await self._c.read(self._c.store.quarantines, number)})
 
     async def delete(self, request: Request) -> Response:
@@ -237,6 +247,7 @@ class _Routes:
         if round.state == "finalized":
             raise Refusal(410, f"round {number} is finalized: only its tally is kept")
         headers = _attachment(f"round-{number}.parquet", "vnd.apache.parquet")
+        await self._c.read(self._c.store.record, f"round {number} exported", str(request.state.who))
         return StreamingResponse(self._parquet_pieces(number), headers=headers)
 
     async def _parquet_pieces(self, number: int) -> AsyncIterator[bytes]:

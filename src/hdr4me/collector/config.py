@@ -43,7 +43,6 @@ class Settings:
     min_reports: int = 100  # no answer from fewer valid reports; also the smallest step between two answers
     origins: tuple[str, ...] = ()  # origins (https://example.org) whose pages may call the collector
     retain_days: int = 7  # days after closing until only the tally of a round is kept
-    open_upload: bool = True  # whether reports are accepted without a token
     tolerance: float | None = None  # the planned half-width of 95 % intervals, as a share of the range
     secret: bytes = b""  # signs sessions; the same in all workers
     link_key: str = ""  # the key of the dashboard's link

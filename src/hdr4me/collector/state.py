@@ -224,6 +224,7 @@ class Collector:
             self.log.failure("rounds were not finalized", error)
             return
         for number in kept.finalized:
+            await self.read(self.store.record, f"round {number} finalized", "the retention period")
             self.log.event("round finalized: only its tally is kept", round=number)
         if kept.clock is not None:
             self.log.event("the clock cannot be trusted: no round is finalized", said=kept.clock)
@@ -253,9 +254,10 @@ class Collector:
         """Call a function that needs much processor time in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._parser, partial(work, *arguments))
 
-    async def change_round(self, change: Callable[..., Round], what: object, event: str) -> Round:
-        """Open or close a round, and accept uploads accordingly."""
+    async def change_round(self, change: Callable[..., Round], what: object, done: str, who: object) -> Round:
+        """Open or close a round, record it, and accept uploads accordingly."""
         round = await self.read(change, what, now=datetime.now(UTC))
+        await self.read(self.store.record, f"round {round.number} {done}", str(who))
         await self.read(self._renew)
-        self.log.event(event, round=round.number, survey=round.fingerprint[:12])
+        self.log.event(f"round {done}", round=round.number, survey=round.fingerprint[:12])
         return round

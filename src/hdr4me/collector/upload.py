@@ -194,7 +194,7 @@ class Upload:
         collector, limits = self._collector, self._collector.limits
         kind = (header_of(scope, b"content-type") or b"").partition(b";")[0].strip().lower()
         try:
-            grant = collector.access.require(header_of(scope, b"authorization"), "upload")
+            grant = collector.access.require(header_of(scope, b"authorization"), "send")
             forms = collector.forms.get(number)
             if forms is None:
                 raise Refusal(404, f"there is no round {number}")

@@ -104,7 +104,7 @@ class Deviation(Prediction):
 def deviation(mechanism: Any, *, users: int, epsilon: float | None = None, **options: Any) -> Deviation: ...
 @overload
 def deviation(mechanism: Any, *, users: int, epsilon: Sequence[float], **options: Any) -> list[Deviation]: ...
-def deviation(
+def deviation(  # type: ignore[misc]  # the overloads stand for the options below
     mechanism: Any,
     *,
     users: int,

@@ -96,7 +96,7 @@ def read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]
     names = list(schema.columns)
     batches: Iterator[pa.RecordBatch]
     if kind == "parquet":
-        texts = [x.name for x in schema if x.categories]
+        texts = [x.columns[0] for x in schema.readers if hasattr(x, "labels")]
         batches = _read_parquet(part.path, names, texts, rows, part.row_groups)
     elif kind == "arrow":
         batches = _read_arrow(part.path, names)
@@ -109,9 +109,9 @@ def read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]
 def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
     with open_text(part.path, part.encoding) as text:
         if is_lines(text):
-            yield from read_lines(text, [schema[name] for name in schema.columns])
+            yield from read_lines(text, schema.readers)
         else:
-            filled = [x.name for x in schema if "" in x.categories]
+            filled = [x.columns[0] for x in schema.readers if "" in x.categories]
             yield from read_delimited(text, schema.columns, part.delimiter, filled=filled)
 
 

@@ -171,11 +171,14 @@ def read_lines(text: Text, dimensions: Sequence[Dimension]) -> Iterator[pa.Recor
 
     A name that no object of the file has is an error at the end: it is probably misspelled.
     """
-    unseen = {dimension.name for dimension in dimensions}
+    names = [dimension.columns[0] for dimension in dimensions]
+    unseen = set(names)
     for rows in read_objects(text):
         unseen -= {name for name in unseen if any(name in row for row in rows)}
-        columns = [_column([row.get(dimension.name) for row in rows], dimension) for dimension in dimensions]
-        yield pa.RecordBatch.from_arrays(columns, names=[dimension.name for dimension in dimensions])
+        columns = [
+            _column([row.get(name) for row in rows], x) for name, x in zip(names, dimensions, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, names=names)
     if unseen:
         raise FormatError(f"{text.name}: no record has a field {', '.join(map(repr, sorted(unseen)[:5]))}")
 

@@ -22,6 +22,7 @@ from hdr4me.survey.values import as_number, is_missing_number
 
 if TYPE_CHECKING:
     from hdr4me.survey.categorical import Categorical, Selection
+    from hdr4me.survey.derived import Joint
     from hdr4me.survey.numeric import Numeric, Product
     from hdr4me.survey.vector import Vector
 
@@ -381,3 +382,26 @@ def texts_as_numbers(column: Any) -> tuple[Any, int]:
     codes = odd.indices.to_numpy(zero_copy_only=False)
     values[is_odd] = read[codes]
     return pa.array(values), int(unknown[codes].sum())
+
+
+class JointColumn(Column):
+    """The combinations of a joint dimension: each part's column cleaned by its own rule, then combined."""
+
+    def __init__(self, dimension: Joint, columns: Sequence[Any], size: int) -> None:
+        self._dimension, self._parts = dimension, []
+        found = np.zeros(len(columns[0]), np.int64)
+        for column, part in zip(columns, dimension.joint, strict=True):
+            clean = part.clean_column([column], len(part.categories))
+            lut = np.asarray(clean.lut, np.int64)  # the last entry is that of a missing value
+            own = lut[np.asarray(clean.array.cast(pa.int64()).fill_null(len(lut) - 1))]
+            found = found * len(part.categories) + own
+            self._parts.append(clean)
+        self.array, self.lut = pa.array(found.astype(np.uint32)), range(size)
+
+    def counts(self) -> Counts:
+        """The faults of all parts together."""
+        missing, unknown, low, high = np.sum([part.counts() for part in self._parts], axis=0).tolist()
+        return missing, unknown, low, high
+
+    def values(self) -> Any:
+        return pa.array(self._dimension.categories).take(self.array)

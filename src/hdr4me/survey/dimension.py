@@ -133,6 +133,11 @@ class Dimension(ABC):
         """The columns of a record that hold its value: its own name, or the columns that it is computed from."""
         return (self.name,)
 
+    @property
+    def leaves(self) -> tuple[Dimension, ...]:
+        """The dimensions whose rules clean the columns: itself, or the parts that it is derived from."""
+        return (self,)
+
     def within(self, others: Mapping[str, Dimension]) -> Dimension:
         """The dimension in a schema of these dimensions, by name; itself unless it is computed from others."""
         return self
@@ -190,8 +195,13 @@ DIMENSIONS: Registry[type[Dimension]] = Registry(
         "selection": "hdr4me.survey.categorical:Selection",
         "product": "hdr4me.survey.numeric:Product",
         "vector": "hdr4me.survey.vector:Vector",
+        "bucket": "hdr4me.survey.derived:Bucket",
+        "joint": "hdr4me.survey.derived:Joint",
     },
 )
+
+
+_GUESSED = {"product": "product", "joint": "joint", "edges": "bucket"}
 
 
 def dimension_from_dict(item: Any) -> Dimension:
@@ -200,7 +210,8 @@ def dimension_from_dict(item: Any) -> Dimension:
         raise FormatError(f"a dimension must be an object, not {item!r}")
     fields = dict(item)
     listed = "categories" in fields or "categories_file" in fields
-    kind = fields.pop("type", "categorical" if listed else "product" if "product" in fields else "numeric")
+    guessed = next((kind for key, kind in _GUESSED.items() if key in fields), "numeric")
+    kind = fields.pop("type", "categorical" if listed else guessed)
     if not isinstance(kind, str) or kind not in DIMENSIONS:
         raise FormatError(
             f"dimension {fields.get('name')!r}: type = {kind!r} must be one of {', '.join(DIMENSIONS.names)}"

@@ -187,6 +187,10 @@ class Product(Dimension):
         return tuple(self.product)
 
     @property
+    def leaves(self) -> tuple[Dimension, ...]:
+        return self.both
+
+    @property
     def bounds(self) -> tuple[float, float]:
         half = math.prod((factor.high - factor.low) / 2 for factor in self.both)
         return -half, half

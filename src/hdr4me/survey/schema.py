@@ -46,8 +46,16 @@ class Schema:
             raise InvalidInput(f"dimension {first_twice(self.names)!r} appears twice: names must differ")
         others = dict(zip(self.names, self.dimensions, strict=True))
         self.dimensions = tuple(dimension.within(others) for dimension in self.dimensions)
-        self.columns: tuple[str, ...] = tuple(x.name for x in self.dimensions if x.columns == (x.name,))
-        """The columns of a record: those of all dimensions except products, which have no column of their own."""
+        own = [x.name for x in self.dimensions if x.columns == (x.name,)]
+        derived = [name for x in self.dimensions for name in x.columns]
+        self.columns: tuple[str, ...] = tuple(dict.fromkeys([*own, *derived]))
+        """The columns of a record: those that have a dimension of their own, then those that only derived ones read."""
+
+    @property
+    def readers(self) -> tuple[Dimension, ...]:
+        """For each of `columns` the dimension, or the part of one, whose rule cleans it."""
+        found = {leaf.columns[0]: leaf for x in self.dimensions for leaf in x.leaves}
+        return tuple(found[name] for name in self.columns)
 
     def __len__(self) -> int:
         return len(self.dimensions)

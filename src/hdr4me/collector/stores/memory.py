@@ -70,7 +70,7 @@ class IdSet:
         return found
 
     def add(self, ids: bytes) -> None:
-        """Add ids that are not in the set, in any order."""
+        """Add ids that are not in the set, in any order; of equal ids one is added."""
         if len(ids) >= _MANY:
             self._push(_sorted(*_words(ids)))
             return
@@ -112,8 +112,10 @@ def _words(ids: bytes) -> Tier:
 def _sorted(high: Words, low: Words) -> Tier:
     order = np.argsort(high, kind="stable")  # sorted runs are merged
     first = high[order]
-    if (first[1:] == first[:-1]).any():  # chosen ids may begin alike
+    if (first[1:] == first[:-1]).any():  # chosen ids may begin alike, or be equal
         order = np.lexsort((low, high))
+        first, last = high[order], low[order]
+        order = order[np.append(True, (first[1:] != first[:-1]) | (last[1:] != last[:-1]))]
         first = high[order]
     return first, low[order]
 

@@ -42,7 +42,19 @@ SCHEMA: list[tuple[str, ...]] = [
         """create table tokens (number integer generated always as identity primary key,
            sha256 bytea not null unique, scope text not null, label text not null)""",
         "create table tallies (round integer, kind text, content bytea not null, primary key (round, kind))",
-    )
+    ),
+    (
+        "create table settings (name text primary key, value text not null)",
+        "insert into settings values ('store', replace(gen_random_uuid()::text, '-', ''))",
+        "alter table tokens add column expires bigint not null default 0",
+        """update tokens set expires = extract(epoch from now())::bigint + 7776000,
+           scope = case when scope in ('read', 'admin') then scope else 'send' end""",
+        "update rounds set state = 'finalized' where state not in ('open', 'closed')",
+        """create table acts (number bigint generated always as identity primary key, minute text not null,
+           act text not null, who text not null)""",
+        "create rule acts_update as on update to acts do instead nothing",
+        "create rule acts_delete as on delete to acts do instead nothing",
+    ),
 ]
 
 _MIGRATING = 0x68447234
@@ -255,7 +267,7 @@ def fill(connection: Connection, tables: Tables, blocks: Iterable[Block]) -> Non
         if name == "deleted":
             continue
         marks = ", ".join(["%s"] * len(columns.split(",")))
-        over = " overriding system value" if name == "tokens" else ""
+        over = " overriding system value" if name in ("tokens", "acts") else ""
         for row in tables[name]:
             values: tuple[Any, ...] = row
             if name == "rounds":
@@ -265,6 +277,8 @@ def fill(connection: Connection, tables: Tables, blocks: Iterable[Block]) -> Non
             connection.execute(f"insert into {name} ({columns}){over} values ({marks})", values)
     for (last,) in tables[LAST_TOKEN]:
         connection.execute("select setval('tokens_number_seq', %s)", (last,))
+    last_act = max((number for number, *_ in tables["acts"]), default=0)
+    connection.execute("select setval(pg_get_serial_sequence('acts', 'number'), %s, false)", (last_act + 1,))
     for round_, id in tables["deleted"]:
         insert_ids(connection, round_, id)
     for block in blocks:

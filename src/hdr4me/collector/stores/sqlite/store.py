@@ -14,21 +14,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.client.lock import locked
-from hdr4me.collector.batch import FRESH, Batch, Block, grouped, joined, without_id
+from hdr4me.collector.batch import FRESH, ID_SIZE, Batch, Block, block_of, grouped, joined, without_id
 from hdr4me.collector.errors import Damage, OnDamage, StoreBusy, StoreError, StoreUnavailable, UnknownRound
 from hdr4me.collector.stores import protocol
-from hdr4me.collector.stores.memory import SMALL, Live, count, minus
+from hdr4me.collector.stores.memory import SMALL, IdSet, Live, count, minus
 from hdr4me.collector.stores.protocol import Quarantine, Round, Rows, Store, Stored, log
 from hdr4me.collector.stores.sqlite import database as files
 from hdr4me.collector.stores.sqlite.database import INSERT_BLOCK, check_structure, read_numbers, scan
-from hdr4me.errors import FormatError, LedgerBusy
+from hdr4me.errors import LedgerBusy
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps
@@ -47,28 +46,32 @@ class SqliteStore(Store):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(str(path))
-        self.path = Path(path)
+        self.path = files.real_path(path)
         self._lock = threading.RLock()
         self._live: dict[int, Live] = {}
         self._next_fresh = FRESH
         self._loaded = False
         self._closing = ExitStack()
-        if self.path.is_dir():
-            raise FormatError(f"{path} is a directory, expected a store's file")
+        lock = self.path.with_name(self.path.name + ".lock")
         try:
-            self._closing.enter_context(locked(self.path.with_name(self.path.name + ".lock"), 0.0))
-        except LedgerBusy:
-            raise StoreBusy(
-                f"{path} is open in another process: SQLite has one writer; stop that process, or use PostgreSQL"
-            ) from None
-        except OSError as error:
-            raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}") from error
-        try:
+            self._closing.enter_context(locked(lock, 0.0))
+            files.check_log(self.path, lock.read_bytes())
+            files.create(self.path)
+            self._closing.enter_context(files.locked_inode(self.path))
             self._connection: sqlite3.Connection | None = files.connect(self.path)
             self._closing.callback(self._connection.close)
             with files.store_errors(self.path):
                 self.schema_version = files.prepare(self._connection, self.path)
             self._ready()
+            lock.write_bytes(self.id.encode())
+        except (LedgerBusy, BlockingIOError):
+            self._closing.close()
+            raise StoreBusy(
+                f"{path} is open in another process: SQLite has one writer; stop that process, or use PostgreSQL"
+            ) from None
+        except OSError as error:
+            self._closing.close()
+            raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}") from error
         except BaseException:
             self._closing.close()
             raise
@@ -112,6 +115,27 @@ class SqliteStore(Store):
             ids.setdefault(number, []).append(id)
         for number, live in self._live.items():
             live.ids.add(b"".join(ids[number]))
+            if len(live.ids) < sum(map(len, ids[number])) // ID_SIZE:
+                self._remove_repeated(connection, number)
+                self._load(connection)
+                return
+
+    def _remove_repeated(self, connection: sqlite3.Connection, round: int) -> None:
+        """Keep one of several reports with the same id, and none that was deleted: a second writer stored them."""
+        known, numbers = IdSet(), [block.number for block in scan(connection, self._note, round)]
+        with files.transaction(connection, self.path):
+            for (id,) in connection.execute("select id from deleted where round = ?", (round,)):
+                known.add(id)
+            for block in read_numbers(connection, numbers, self._note):
+                new = ~known.find(block.id_bytes)
+                pairs = {id: p for id, p, one in zip(block.ids, block.payloads, new, strict=True) if one}
+                known.add(b"".join(pairs))
+                if len(pairs) < len(block):
+                    log.error("%s: %d reports are stored twice", self.name, len(block) - len(pairs))
+                    connection.execute("delete from blocks where number = ?", (block.number,))
+                    if pairs:
+                        rest = block_of(round, block.hour, block.source, pairs.items())
+                        connection.execute(INSERT_BLOCK, rest.row())
 
     def _place(self, block: Block) -> None:
         self._live[block.round].place(block)
