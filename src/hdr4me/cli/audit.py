@@ -69,6 +69,7 @@ def audit(
     from hdr4me.survey import Survey
 
     opt.check("--draws", draws, 1000 <= draws <= 20_000_000, "1000 to 20,000,000")
+    opt.check("--looks-before", looks_before, looks_before >= 0, "a non-negative integer")
     if reports and tally is None:
         raise InvalidInput("--reports needs --tally: give both")
     opt.check_outputs([html], [survey, tally, *(reports or [])], png=png)

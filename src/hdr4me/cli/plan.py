@@ -88,6 +88,8 @@ def plan(
     opt.check("--rounds", rounds, rounds in (1, 2), "1 or 2")
     n_rounds = _periods(every, duration)
     loaded = opt.load_schema(schema)
+    if loaded is not None and (dims is not None or category_count is not None):
+        raise InvalidInput("--schema gives the dimensions: omit --dims and --category-count")
     if output is not None and loaded is None:
         raise InvalidInput("--output needs --schema, which names the dimensions of the survey")
     refusal: NotReachable | None = None

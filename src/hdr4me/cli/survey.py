@@ -132,6 +132,12 @@ def survey(
             write_text(output, text)
             print_note(f"wrote {output}")
         return
+    if memoized_epsilon is not None and (
+        purpose is not None or (mechanism, categorical) != ("optimal", "auto")
+    ):
+        raise InvalidInput(
+            "--memoized-epsilon chooses the mechanisms: omit --mechanism, --categorical and --purpose"
+        )
     numeric = [x.name for x in schema if x.is_number]
     with opt.named_options(), working("designing"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PrivacyWarning)
