@@ -100,7 +100,9 @@ class FingerprintMismatch(FormatError):
     """A report or tally belongs to another survey; the message has both fingerprints."""
 
     def __init__(self, what: str, expected: str, found: str) -> None:
-        super().__init__(f"{what} belongs to survey {printable(found[:64])}, expected survey {expected}: use the survey of these reports")
+        super().__init__(
+            f"{what} belongs to survey {printable(found[:64])}, expected survey {expected}: use the survey of these reports"
+        )
         self.expected = expected
         self.found = found
 
