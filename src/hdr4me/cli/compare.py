@@ -31,7 +31,7 @@ def analyze(
         str | None, Option(help="Shares of the values: 0.5,0.3,0.2 (default: equal)")
     ] = None,
     prior: Annotated[str | None, Option(help="uniform; without --prior or --values, the worst case.")] = None,
-    variance: Annotated[str, Option(help="exact, or paper (Lemmas 2 and 3 as printed).")] = "exact",
+    variance_formula: Annotated[str, Option(help="exact, or paper (Lemmas 2 and 3 as printed).")] = "exact",
     calibrated: Annotated[
         bool, Option("--calibrated", help="Remove the bias of a biased mechanism.")
     ] = False,
@@ -65,7 +65,7 @@ def analyze(
         )
     )
     opt.check("--tolerance", tolerance, all(ξ >= 0 for ξ in at.values()), "numbers >= 0")
-    with opt.named_options():
+    with opt.named_options(variance="--variance-formula"):
         check_epsilon(epsilon)
         allowed = f"{_SMALLEST:g} to {_LARGEST:g} for each of the {m:,} answers"
         opt.check("--epsilon", epsilon, _SMALLEST <= epsilon / m <= _LARGEST, allowed)
@@ -78,7 +78,7 @@ def analyze(
             values=None if values is None else opt.numbers("--values", values),
             probabilities=None if probabilities is None else opt.numbers("--probabilities", probabilities),
             prior=prior,
-            variance=cast("Literal['exact', 'paper']", variance),
+            variance=cast("Literal['exact', 'paper']", variance_formula),
             calibrated=calibrated,
         )
     norm, (low, high) = dev.norm_law, law.domain
@@ -108,7 +108,7 @@ def analyze(
         ("mse_quantile_95", "", dev.mse_law.quantile(0.95)),
         ("probability_some_exceed_1", "P(some error > 1), Theorem 3 of the paper", some),
         ("probability_all_exceed_1", "P(every error > 1), as its proof requires", every),
-        ("variance_kind", "", variance),
+        ("variance_formula", "", variance_formula),
         ("calibrated", "", calibrated),
     ]
     if json:

@@ -42,7 +42,7 @@ UNUSABLE = Annotated[bool, Option("--allow-unusable", help="Continue if a column
 _SAME = (
     "audience", "categorical", "delimiter", "encoding", "engine", "epsilon", "every", "groups",
     "limit", "master", "mechanism", "name", "order", "prior", "probabilities", "probability",
-    "purpose", "rate", "repeats", "schema", "statistic", "tolerance", "users", "values", "variance", "workers",
+    "purpose", "rate", "repeats", "schema", "statistic", "tolerance", "users", "values", "workers",
     "scale", "normalize", "data", "dims",
 )  # fmt: skip
 _NAMES = {name: f"--{name}" for name in _SAME} | {
