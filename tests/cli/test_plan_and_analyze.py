@@ -96,7 +96,7 @@ def test_analyze_the_deployed_table(run: Callable[..., Any]) -> None:
         "uniform",
         "--json",
     )
-    law, table = run(*arguments).json, run(*arguments, "--table").json
+    law, table = run(*arguments).json, run(*arguments, "--discretized").json
     assert table["mse"] == pytest.approx(law["mse"], rel=5e-3)
     assert table["mse"] != law["mse"]
 
@@ -114,10 +114,10 @@ def test_square_wave_and_its_table_are_on_one_domain(run: Callable[..., Any]) ->
         "--prior",
         "uniform",
     )
-    law, table = (run(*arguments, "--json", more).json for more in ("--calibrated", "--table"))
+    law, table = (run(*arguments, "--json", more).json for more in ("--calibrated", "--discretized"))
     assert law["domain"] == table["domain"] == [-1.0, 1.0]
     assert table["mse"] == pytest.approx(law["mse"], rel=5e-3)
-    assert "square_wave is biased: --calibrated and --table remove the bias" in run(*arguments).err
+    assert "square_wave is biased: --calibrated and --discretized remove the bias" in run(*arguments).err
 
 
 def test_one_dimension_is_reported_by_default(run: Callable[..., Any]) -> None:

@@ -35,8 +35,8 @@ def analyze(
     calibrated: Annotated[
         bool, Option("--calibrated", help="Remove the bias of a biased mechanism.")
     ] = False,
-    table: Annotated[
-        bool, Option("--table", help="Use the discretized table that a survey deploys.")
+    discretized: Annotated[
+        bool, Option("--discretized", help="Use the integer table that a survey deploys.")
     ] = False,
     domain: Annotated[str, Option(help="scaled ([-1, 1]), or own (square_wave: [0, 1]).")] = "scaled",
     tolerance: Annotated[str | None, Option(help="Tolerances: 0.01,0.05,0.1")] = None,
@@ -53,8 +53,8 @@ def analyze(
 
     m = sampled
     opt.check("--domain", repr(domain), domain in ("scaled", "own"), "scaled or own")
-    if domain == "own" and table:
-        raise InvalidInput("--domain own and --table cannot be combined: every table is on [-1, 1]")
+    if domain == "own" and discretized:
+        raise InvalidInput("--domain own and --discretized cannot be combined: every table is on [-1, 1]")
     for option, count in (("--users", users), ("--dims", dims), ("--sampled", m)):
         opt.check(option, count, 1 <= count <= _MOST, f"a positive integer up to {_MOST:,}")
     at = (
@@ -71,7 +71,7 @@ def analyze(
         opt.check("--epsilon", epsilon, _SMALLEST <= epsilon / m <= _LARGEST, allowed)
         law: Any = (own if domain == "own" else scaled_mechanism)(mechanism, epsilon=epsilon / m)
         dev = deviation(
-            law.exact() if table else law,
+            law.exact() if discretized else law,
             users=users,
             dims=dims,
             sampled=m,
@@ -122,8 +122,8 @@ def analyze(
         f"{mechanism}, ε = {epsilon:g}, {users:,} users, each reports {m:,} of {counted(dims, 'dimension')}"
     )
     print_table(title, ["quantity", "value"], rows)
-    if not (calibrated or table) and float(law.calibration.slope) != 1.0:
-        print_note(f"{mechanism} is biased: --calibrated and --table remove the bias, as a survey does")
+    if not (calibrated or discretized) and float(law.calibration.slope) != 1.0:
+        print_note(f"{mechanism} is biased: --calibrated and --discretized remove the bias, as a survey does")
     if dev.berry_esseen > 0.05:
         print_note(
             f"Small sample: these probabilities may be off by up to {float(dev.berry_esseen):.0%} (Berry–Esseen bound)."
