@@ -62,8 +62,10 @@ def plan(
     shuffled: Annotated[
         float | None, Option(metavar="<delta>", help="The (ε, δ) guarantee in the shuffle model at this δ.")
     ] = None,
-    every: Annotated[str | None, Option(help="The same users report every day, week, 30d …")] = None,
-    duration: Annotated[str | None, Option(help="With --every: for this long, such as 30d, 6m, 1y.")] = None,
+    collect_every: Annotated[str | None, Option(help="The same users report every day, week, 30d …")] = None,
+    duration: Annotated[
+        str | None, Option(help="With --collect-every: for this long, such as 30d, 6m, 1y.")
+    ] = None,
     poisoned: Annotated[
         float | None, Option(help="Bound the effect of this share of poisoned reports, such as 0.01.")
     ] = None,
@@ -86,8 +88,10 @@ def plan(
     )
     opt.check("--poisoned", poisoned, poisoned is None or 0 < poisoned < 1, "a number between 0 and 1")
     opt.check("--rounds", rounds, rounds in (1, 2), "1 or 2")
-    n_rounds = _periods(every, duration)
+    n_rounds = _periods(collect_every, duration)
     loaded = opt.load_schema(schema)
+    if loaded is not None and (dims is not None or category_count is not None):
+        raise InvalidInput("--schema gives the dimensions: omit --dims and --category-count")
     if output is not None and loaded is None:
         raise InvalidInput("--output needs --schema, which names the dimensions of the survey")
     refusal: NotReachable | None = None
@@ -168,11 +172,11 @@ def _periods(every: str | None, during: str | None) -> int | None:
         return None
     if every is None or during is None:
         raise InvalidInput(
-            "--every and --duration need each other: give both, such as --every week --duration 1y"
+            "--collect-every and --duration need each other: give both, such as --collect-every week --duration 1y"
         )
     from hdr4me.client.ledger import rounds
 
-    with opt.named_options():
+    with opt.named_options(every="--collect-every"):
         return rounds(every, during)
 
 

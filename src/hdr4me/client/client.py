@@ -64,6 +64,14 @@ class Client:
             self.ledger.spend(self.survey)
         return Report(self.survey.fingerprint, answers)
 
+    def __repr__(self) -> str:
+        return f"<Client of survey {self.survey.fingerprint[:12]}, {self.ledger or 'no ledger'}>"
+
+    def _repr_html_(self) -> str:
+        from hdr4me.pages.html import paragraph
+
+        return paragraph(repr(self)[1:-1]) + self.survey._repr_html_()
+
 
 class MemoizedClient:
     """Turns a record into a report of memoized responses: an unchanged record gives the identical report at no cost.
