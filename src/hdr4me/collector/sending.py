@@ -140,8 +140,9 @@ def send(
     """Send a spool; each batch is sent again, after a random and growing delay, until the collector accepts it.
 
     The reports go to the given round, or to the latest open round of the survey; a spool that is sent again goes to the
-    same round. NotAccepted means that the collector refused a batch or was not reachable; the spool can be sent again. A batch has at most 10,000 reports and 4 MiB; if
-    the collector answers that it is too large (413), its halves are sent.
+    same round. NotAccepted means that the collector refused a batch or was not reachable; the spool can be sent again.
+    A batch has at most 10,000 reports and 4 MiB; if the collector answers that it is too large (413), its halves are
+    sent.
     """
     if form not in FORMS:
         raise InvalidInput.of("form", form, f"one of {', '.join(FORMS)}")
