@@ -237,7 +237,7 @@ def test_the_survey_is_explained(audience: str, survey: hd.Survey) -> None:
 
 
 def test_the_explained_record_has_every_value(survey: hd.Survey) -> None:
-    line = next(line for line in hd.explain(survey).markdown().splitlines() if "made-up values" in line)
+    line = next(line for line in hd.explain(survey).markdown().splitlines() if "a person with these values" in line)
     assert set(json.loads(line[line.index("{") : line.rindex("}") + 1])) == set(NAMES)
 
 
