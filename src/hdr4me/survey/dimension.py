@@ -105,6 +105,12 @@ class Dimension(ABC):
         return ()
 
     @property
+    def half_range(self) -> float:
+        """Own units per unit of the scale [−1, 1]: half the range, the norm of a vector, 1 for a frequency."""
+        low, high = self.bounds
+        return 1.0 if self.categories else (high - low) / 2
+
+    @property
     def statistics(self) -> tuple[str, ...]:
         """The statistics that are estimated by default."""
         return _ESTIMATED.get(self.input_kind, ()) + (("share",) if self.has_gaps else ())
