@@ -43,17 +43,22 @@ HOUR = int(NOW.timestamp() // 3600)
 PATH = "/v1/rounds/1/reports"
 
 
+def a_record(survey: Survey) -> dict[str, object]:
+    """A value for each dimension."""
+    return {dimension.name: (dimension.categories or (0,))[0] for dimension in survey.schema}
+
+
 def arrivals(survey: Survey, n: int, hour: int = HOUR, round: int = 1, source: int = 0) -> list[Arrival]:
     """n reports under new ids."""
     client = Client(survey)
-    payload = client.report({}).to_bytes(survey)
+    payload = client.report(a_record(survey)).to_bytes(survey)
     return [Arrival(round, secrets.token_bytes(16), payload, hour, source) for _ in range(n)]
 
 
 def upload(survey: Survey, id: str | None = None) -> tuple[bytes, dict[str, str]]:
     """Body and headers of one report."""
     headers = {"content-type": "application/json", "idempotency-key": id or secrets.token_hex(16)}
-    return Client(survey).report({}).to_json().encode(), headers
+    return Client(survey).report(a_record(survey)).to_json().encode(), headers
 
 
 # -- one writer --------------------------------------------------------------------------------------------------
