@@ -482,7 +482,7 @@ def test_no_answer_below_min_reports_then_the_librarys_own() -> None:
         assert (await service.call("GET", "/v1/rounds/1/tally", headers=read)).body == tally_bytes(tally)
         csv = (await service.call("GET", "/v1/rounds/1/estimate.csv", headers=read)).body.decode()
         assert csv.startswith("dimension,category,estimate")
-        assert csv.splitlines()[0].endswith(",survey,epsilon,level,version,date")
+        assert csv.splitlines()[0].endswith(",survey,epsilon,confidence,version,date")
         assert all(f",{SURVEY.fingerprint},{SURVEY.epsilon},0.95," in line for line in csv.splitlines()[1:])
         assert (answer["survey"], answer["epsilon"], answer["confidence"]) == (
             SURVEY.fingerprint,
