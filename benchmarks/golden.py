@@ -71,7 +71,9 @@ SURVEYS: dict[str, Callable[[], Survey]] = {
     "optional_category": lambda: Survey(Schema([Categorical("k", ["x", "y"], optional=True)]), epsilon=1.0),
     "selection": lambda: Survey(Schema([Selection("s", [f"c{i}" for i in range(8)], 3)]), epsilon=2.0),
     "products": lambda: coin(*numbers("a", "b"), Product("ab", ["a", "b"])),
-    "category_list": lambda: Survey(Schema([Categorical("t", LABELS, default=LABELS[0], file="towns.txt")]), epsilon=3.0),
+    "category_list": lambda: Survey(
+        Schema([Categorical("t", LABELS, default=LABELS[0], file="towns.txt")]), epsilon=3.0
+    ),
     "lasting": lambda: Survey(
         Schema([*numbers("a"), category()]), epsilon=1.0, sampled=2, memoized_epsilon=3.0
     ),

@@ -101,7 +101,11 @@ def test_ledger_and_queue(module: Path, tmp_path: Path) -> None:
     moods = Survey(Schema([Categorical("mood", ["low", "fair", "good"], default="low")]), 1.0)
     staged = Survey(Schema([Categorical("mood", ["low", "fair", "good"])]), 1.0, memoized_epsilon=3.0)
     tenth = Survey(Schema([Numeric("age", 0, 120)]), 0.1, mechanism="duchi")
-    wide = Survey(Schema([Categorical("town", [f"town {k}" for k in range(40_000)], default="town 0")]), 1.0, categorical="oue")
+    wide = Survey(
+        Schema([Categorical("town", [f"town {k}" for k in range(40_000)], default="town 0")]),
+        1.0,
+        categorical="oue",
+    )
     documents = {name: json.loads(survey.to_json()) for name, survey in
                  {"ages": ages, "moods": moods, "tenth": tenth, "staged": staged, "wide": wide}.items()}  # fmt: skip
     documents["strict"] = json.loads((HERE.parent / "vectors" / "records.json").read_text("utf-8"))

@@ -302,7 +302,7 @@ NOT_PRIVACY = [
     "must be a name",
     "with a UTF-8 form",
 ]
-"""Refusals that concern the collector's estimates, or fields that JavaScript does not use: decoders, mechanisms, labels,
+"""Refusals that concern the collector's estimates, or fields that JavaScript does not use: decoders, names, labels,
 curves and groups. Python also refuses a document that it would write in another way (a default of null).
 """
 

@@ -166,7 +166,8 @@ def tally(
     document = Survey.load(survey)
     names = [opt.pair_of("--count-pair", text) for text in count_pair or []]
     if names:
-        PairCounts(document, names)  # raises before any report is read if the pairs cannot be counted
+        with opt.named_options():
+            PairCounts(document, names)  # raises before any report is read if the pairs cannot be counted
     with opt.open_engine(engine, master) as worker:
         found = opt.tally_files(worker, document, reports, quarantine, strict)
         # An engine of another package may not count pairs; then the local engine does.

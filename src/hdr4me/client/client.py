@@ -26,10 +26,10 @@ class Client:
     """Turns a record into a report: draws m of the survey's questions without replacement and answers them.
 
     The randomness is the operating system's, and there is no seed. A record with an unknown key, or with an unusable
-    value for which the survey declares neither a default nor `optional`, is refused before anything is drawn. Apart from
-    that, the number and kind of random draws and the form of the report do not depend on the record: an unusable value
-    is replaced by its default and randomized like any other value. A client with a ledger records the budget as spent
-    before it returns the report.
+    value for which the survey declares neither a default nor `optional`, is refused before anything is drawn.
+    Otherwise, the number and kind of random draws and the form of the report do not depend on the record: an unusable
+    value is replaced by its default and randomized like any other value. A client with a ledger records the budget as
+    spent before it returns the report.
 
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120), Numeric("height", 0, 250)]), mechanism="duchi")
@@ -63,6 +63,14 @@ class Client:
         if self.ledger is not None:
             self.ledger.spend(self.survey)
         return Report(self.survey.fingerprint, answers)
+
+    def __repr__(self) -> str:
+        return f"<Client of survey {self.survey.fingerprint[:12]}, {self.ledger or 'no ledger'}>"
+
+    def _repr_html_(self) -> str:
+        from hdr4me.pages.html import paragraph
+
+        return paragraph(repr(self)[1:-1]) + self.survey._repr_html_()
 
 
 class MemoizedClient:
@@ -114,7 +122,7 @@ class MemoizedClient:
     def report(self, record: Mapping[str, Any]) -> Report:
         """Return the memoized responses to this record.
 
-        Raises InvalidInput as `Client.report` does, and BudgetExceeded if the ledger has no budget for the first report.
+        Raises InvalidInput as `Client.report` does, and BudgetExceeded without a budget for the first report.
         """
         _check_record(self.survey, record)
 

@@ -26,6 +26,7 @@ class Limits:
     waiting_reports: int = 1_000_000  # that wait to be written, before 503 is answered
     connections: int = 8_192  # before 503 is answered
     rate: float = 100_000.0  # reports per second for each upload token, over a minute
+    deletions: float = 20.0  # of reports per second, over a minute
     free_bytes: int = 256 << 20  # minimum of free space for the store; below it 507 is answered
 
     def __post_init__(self) -> None:
@@ -55,9 +56,7 @@ class Settings:
         if type(self.retain_days) is not int or self.retain_days < 0:
             raise InvalidInput.of("retain_days", self.retain_days, "a nonnegative number of days")
         if self.tolerance is not None and not 0 < self.tolerance <= 1:
-            raise InvalidInput.of(
-                "tolerance", self.tolerance, "on the scale [−1, 1], above 0 and at most 1"
-            )
+            raise InvalidInput.of("tolerance", self.tolerance, "on the scale [−1, 1], above 0 and at most 1")
         for origin in self.origins:
             if not _ORIGIN.fullmatch(origin):
                 raise InvalidInput.of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import secrets
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -72,6 +73,19 @@ class Spool:
         """Generate an id for each of the n reports; then the spool is complete and can be sent."""
         write_bytes(self.folder / "ids", secrets.token_bytes(ID_SIZE * n))
 
+    def bound(self, find: Callable[[int | None], int], round: int | None) -> int:
+        """The round of the spool, which is the same whenever it is sent: in two rounds a report would count twice."""
+        file = self.folder / "round"
+        if not file.is_file():
+            write_bytes(file, str(find(round)).encode())
+        text = file.read_bytes()
+        if not text.isdigit():
+            raise FormatError(f"{file} is damaged: it must contain the number of a round")
+        number = int(text)
+        if round not in (None, number):
+            raise InvalidInput(f"{self.folder} was sent to round {number}: send it to that round again")
+        return number
+
     def batches(self, most: int = MOST) -> Iterator[tuple[Bytes, Bytes]]:
         """Ids and rows of at most `most` reports each, in the spool's order."""
         ids = np.frombuffer((self.folder / "ids").read_bytes(), np.uint8).reshape(-1, ID_SIZE)
@@ -125,9 +139,10 @@ def send(
 ) -> Sent:
     """Send a spool; each batch is sent again, after a random and growing delay, until the collector accepts it.
 
-    The reports go to the given round, or to the latest open round of the survey. NotAccepted means that the collector
-    refused a batch or was not reachable; the spool can be sent again. A batch has at most 10,000 reports and 4 MiB; if
-    the collector answers that it is too large (413), its halves are sent.
+    The reports go to the given round, or to the latest open round of the survey; a spool that is sent again goes to the
+    same round. NotAccepted means that the collector refused a batch or was not reachable; the spool can be sent again.
+    A batch has at most 10,000 reports and 4 MiB; if the collector answers that it is too large (413), its halves are
+    sent.
     """
     if form not in FORMS:
         raise InvalidInput.of("form", form, f"one of {', '.join(FORMS)}")
@@ -137,7 +152,7 @@ def send(
     with (
         nullcontext(client) if client else httpx.Client(base_url=url, timeout=60.0, headers=access) as opened
     ):
-        number = find_round(opened, spool.survey, round)
+        number = spool.bound(partial(find_round, opened, spool.survey), round)
 
         def deliver(ids: Bytes, rows: Bytes) -> None:
             body, half = (dumps if form == "arrow" else as_lines)(ids, rows, spool.survey), len(rows) // 2
@@ -152,7 +167,8 @@ def send(
                 deliver(ids[:half], rows[:half])
                 deliver(ids[half:], rows[half:])
                 return
-            found = (int(answer["stored"]), int(answer["duplicates"]), len(answer["rejected"]))
+            rejected = len(answer["rejected"]) + int(answer.get("more_rejected", 0))
+            found = (int(answer["stored"]), int(answer["duplicates"]), rejected)
             totals[:] = [total + n for total, n in zip(totals, found, strict=True)]
             progress(len(rows))
 
@@ -173,6 +189,14 @@ def _ask(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) ->
         except httpx.UnsupportedProtocol:
             raise InvalidInput("the collector's address must begin with http:// or https://") from None
         except httpx.TransportError as error:
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, ssl.SSLError):
+                cause = cause.__cause__ or cause.__context__
+            if cause is not None:
+                said = getattr(cause, "verify_message", "") or cause.reason or "no TLS at this address"
+                raise NotAccepted(
+                    f"the collector's TLS certificate or protocol is not accepted: {said}"
+                ) from None
             reason = f"the collector cannot be reached ({type(error).__name__})"
         else:
             try:

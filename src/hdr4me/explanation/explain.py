@@ -45,6 +45,9 @@ class Explanation:
     def _repr_markdown_(self) -> str:
         return self.markdown()
 
+    def _repr_html_(self) -> str:
+        return self.html()
+
 
 def explain(survey: Survey, audience: str = "user") -> Explanation:
     """Explain a survey: its questions, what leaves the device, what an observer can learn, repetition, and the proof.

@@ -229,6 +229,12 @@ class Option:
                     found.setdefault(row.dimension, {}).setdefault(of, tolerance * scale)
         return found
 
+    def _repr_html_(self) -> str:
+        from hdr4me.pages.html import table
+
+        plain = {k: v for k, v in self.to_dict().items() if isinstance(v, str | int | float)}
+        return table(["property", "value"], [[k.replace("_", " "), v] for k, v in plain.items()])
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers for JSON; infinite tolerances are null."""
         plain = {k: v for k, v in vars(self).items() if k not in ("setting", "schema")}
@@ -418,6 +424,12 @@ class Plan(Sequence[Option]):
         if self.statistic == "mean":
             return math.sqrt(option.mse)
         return next(e for e, own in zip(self.statistic_errors, self.options, strict=True) if own is option)
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per option, best first, with plain values, as for a data frame."""
+        names = "mechanism categorical sampled users dims epsilon mse tolerance probability_within"
+        names += " joint_probability_within tolerance_each tolerance_joint worst_tolerance_joint"
+        return [{name: getattr(option, name) for name in names.split()} for option in self.options]
 
     @property
     def mechanisms(self) -> tuple[Option, ...]:

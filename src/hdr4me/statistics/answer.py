@@ -124,6 +124,9 @@ class Answer:
         cells = [[row.get(column) for column in columns] for row in rows]
         return picture + "".join(map(paragraph, notes)) + table(columns, cells)
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(dict.fromkeys(self.dimensions))
+
     def __getitem__(self, dimension: str) -> Answer:
         """The rows of one dimension."""
         return self._of_dimension(dimension, "a dimension")
@@ -310,6 +313,23 @@ class Answer:
         import pyarrow as pa
 
         return pa.Table.from_pylist(self.table(level))
+
+    def to_pandas(self, level: float = 0.95) -> Any:
+        """The table as a pandas data frame."""
+        return self.to_arrow(level).to_pandas()
+
+    def to_polars(self, level: float = 0.95) -> Any:
+        """The table as a polars data frame."""
+        from hdr4me.pages.answer import as_polars
+
+        return as_polars(self.to_arrow(level))
+
+    def plot(self, level: float = 0.95) -> Any:
+        """A matplotlib figure of the estimates with their intervals; one panel per unit and statistic."""
+        from hdr4me.pages.answer import plot
+
+        rows = largest_rows(self, self.table(level), level, where="answer.table()")[0]
+        return plot(rows, self.survey.name)
 
     def recalibrate(self, method: str = "auto", **options: Any) -> Answer:
         """All rows re-calibrated together; see `hdr4me.recalibrate` for methods and options."""

@@ -15,6 +15,7 @@ from hdr4me.survey.category_file import looking_in, read_list
 from hdr4me.survey.dimension import Dimension, dimension_from_dict
 from hdr4me.survey.values import first_twice, suggestion
 
+_SHOWN = 20  # dimensions shown in a notebook
 MAX_DIMENSIONS = 65536  # two bytes in a report give the question
 
 
@@ -74,6 +75,19 @@ class Schema:
 
     def __repr__(self) -> str:
         return f"Schema({list(self.dimensions)!r})"
+
+    def _repr_html_(self) -> str:
+        from hdr4me.pages.html import paragraph, table
+
+        shown = self.dimensions[:_SHOWN]
+        rows = [[x.name, x.kind, repr(x).removeprefix(type(x).__name__)[:200]] for x in shown]
+        more = len(self) - len(shown)
+        return table(["dimension", "type", "parameters"], rows) + (
+            paragraph(f"… and {more:,} more") if more else ""
+        )
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.names)
 
     def index(self, name: str) -> int:
         """The index of the dimension called `name`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +15,7 @@ from typing import Any
 
 from hdr4me.atomic import write_text
 from hdr4me.channels import Channel, channel_from_dict
-from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
+from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput, PrivacyWarning
 from hdr4me.pages.counted import counted
 from hdr4me.survey.canonical import identities, parse
 from hdr4me.survey.category_file import loaded, looking_among, write_beside
@@ -34,6 +35,7 @@ FORMAT, VERSION = "hdr4me-survey", 2
 _SETTINGS = ("epsilon", "n_sampled", "name")
 _FIELDS = {"format", "version", "dimensions", "questions", "channels", "fingerprint", *_SETTINGS}
 _SHOWN = 20  # questions shown in a notebook
+_LARGE = 10.0  # a larger budget of one report gives a warning
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -129,6 +131,7 @@ class Survey:
             else split_budget(float(memoized_epsilon), int(sampled)),
         )
         self._adopt(schema, float(epsilon), int(sampled), questions, name, tolerance)
+        warn_if_large(self.epsilon)
 
     @classmethod
     def from_questions(
@@ -409,3 +412,15 @@ def _questions(document: Mapping[str, Any]) -> list[Question]:
     if {id(question.channel) for question in questions} != {id(channel) for channel in channels}:
         raise FormatError("no question uses one of the survey's channels")
     return questions
+
+
+def warn_if_large(epsilon: float) -> None:
+    """Warn if a budget gives little privacy."""
+    if epsilon > _LARGE:
+        odds = math.exp(min(epsilon, 700.0))
+        times = f"{odds:,.0f}" if odds < 1e9 else f"{odds:.0e}"
+        warnings.warn(
+            f"ε = {epsilon:g} is large: one report may change the odds of a guess by a factor of {times}",
+            PrivacyWarning,
+            stacklevel=3,
+        )

@@ -129,7 +129,8 @@ function show(client, given) {
     const button = make("button", { type: "button", textContent: "Delete at the collector" });
     const text = make("code", { textContent: id });
     button.addEventListener("click", async () => {
-      const { status } = await fetch(`${url}/${id}`, { method: "DELETE", credentials: "omit" });
+      const body = JSON.stringify({ id });
+      const { status } = await fetch(url, { method: "DELETE", body, credentials: "omit" });
       button.disabled = status == 204 || status == 404;
       say(
         status == 204 ? "Deleted." : status == 404 ? "The collector has no such report." : "It could not be deleted.",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from statistics import geometric_mean
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -226,9 +227,8 @@ def _square_small(results: Results) -> Finding:
     "b within 1e-6 of either limit at ε = 1e-9 and 5000",
 )
 def _square_width(results: Results) -> Finding:
-    small, large = (
-        hd.mechanism("square_wave", epsilon=e, domain=(0.0, 1.0)).half_width for e in (1e-9, 5000.0)
-    )  # type: ignore[attr-defined]
+    laws: list[Any] = [hd.mechanism("square_wave", epsilon=e, domain=(0.0, 1.0)) for e in (1e-9, 5000.0)]
+    small, large = (law.half_width for law in laws)
     return Finding(
         abs(small - 0.5) < 1e-6 and large < 1e-6,
         f"b = {small:.9f} at ε = 1e-9, {large:.3g} at ε = 5000",
