@@ -23,6 +23,13 @@ from hdr4me.paper.studies import DATASETS, Own, Results, own_cells
 class Study:
     """The cells of a study: one for each mechanism, budget and number of dimensions.
 
+    Parameters
+    ----------
+    results
+        The finished cells.
+    lambda_choice, methods
+        The choice of λ* for L1 and L2, and the methods of the table.
+
     Examples
     --------
     >>> import numpy as np
