@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from statistics import geometric_mean
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
