@@ -34,7 +34,7 @@ def test_rounds_by_hand(run: Any, weeks: list[Path]) -> None:
     x = np.array([row["estimate"] for row in rounds])
     s = np.array([row["standard_error"] for row in rounds])
     fresh = run("rounds", *weeks, "--noise", "fresh", "--json").json
-    held = run("rounds", *weeks, "--json").json
+    held = run("rounds", *weeks, "--row-budget", 3, "--json").json
     assert (fresh["noise"], held["noise"], held["users"]) == ("fresh", "memoized", [400, 400, 400])
     row, other = fresh["rows"][0], held["rows"][0]
     assert row["rounds"] == other["rounds"] == x.tolist()
@@ -47,7 +47,7 @@ def test_rounds_by_hand(run: Any, weeks: list[Path]) -> None:
 
 
 def test_rounds_as_a_table_and_a_figure(run: Any, weeks: list[Path], tmp_path: Path) -> None:
-    shown = run("rounds", *weeks, "--png", tmp_path / "trend.svg")
+    shown = run("rounds", *weeks, "--row-budget", 3, "--png", tmp_path / "trend.svg")
     assert shown.code == 0
     assert "3 rounds" in shown.out
     assert "age" in shown.out
@@ -86,21 +86,23 @@ def test_a_ledger_in_words(run: Any, plain: Any, tmp_path: Path) -> None:
 
 def test_a_plan_in_the_shuffle_model_and_over_time(run: Any, plain: Any) -> None:
     plan = ("plan", "--users", 100_000, "--dims", 1, "--epsilon", 4, "--mechanism", "duchi")
-    shown = run(*plan, "--shuffled", "1e-6", "--every", "day", "--duration", "30d")
+    shown = run(*plan, "--shuffled", "1e-6", "--collect-every", "day", "--duration", "30d")
     assert shown.code == 0
     assert "100,000 shuffled reports are (0.0848, 1e-06)-differentially private" in shown.out
     assert "allows a local ε of up to" in shown.out
     assert "30 rounds with fresh noise: up to ε = 120 in total" in shown.out
     assert "Not hidden" in shown.out
     small_sample = ("plan", "--users", 2_000, "--dims", 1, "--epsilon", 1, "--mechanism", "duchi")
-    document = run(*small_sample, "--shuffled", "1e-6", "--every", "week", "--duration", "1y", "--json").json
+    document = run(
+        *small_sample, "--shuffled", "1e-6", "--collect-every", "week", "--duration", "1y", "--json"
+    ).json
     assert 0.05 < document["shuffled"]["epsilon"] < 0.15
     assert document["shuffled"]["local_epsilon_for_this_central_epsilon"] > 3
     assert document["repeated"]["rounds"] == 53
     assert "shuffled" not in run(*plan, "--json").json
     assert "--shuffled 2.0 is not allowed" in plain(*plan, "--shuffled", 2)
-    assert "--every and --duration need each other" in plain(*plan, "--every", "week")
-    assert "--duration 'x' is not allowed" in plain(*plan, "--every", "week", "--duration", "x")
+    assert "--collect-every and --duration need each other" in plain(*plan, "--collect-every", "week")
+    assert "--duration 'x' is not allowed" in plain(*plan, "--collect-every", "week", "--duration", "x")
     kinds = run(
         "plan",
         "--users",

@@ -10,7 +10,7 @@ import hdr4me as hd
 
 CASE = (
     *("analyze", "--epsilon", "0.1", "--users", "10000", "--dims", "100", "--sampled", "100"),
-    *("--values", "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0", "--variance", "paper"),
+    *("--values", "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0", "--variance-formula", "paper"),
     *("--tolerance", "0.001,0.01,0.05,0.1", "--json"),
 )
 
@@ -38,7 +38,7 @@ def test_analyze_laplace_has_the_right_bound(run: Callable[..., Any]) -> None:
         "1",
         "--users",
         "1000",
-        "--variance",
+        "--variance-formula",
         "paper",
     )
     assert run(*arguments, "--json").json["berry_esseen"] == pytest.approx(0.02691215, abs=5e-9)
@@ -96,7 +96,7 @@ def test_analyze_the_deployed_table(run: Callable[..., Any]) -> None:
         "uniform",
         "--json",
     )
-    law, table = run(*arguments).json, run(*arguments, "--table").json
+    law, table = run(*arguments).json, run(*arguments, "--discretized").json
     assert table["mse"] == pytest.approx(law["mse"], rel=5e-3)
     assert table["mse"] != law["mse"]
 
@@ -114,10 +114,10 @@ def test_square_wave_and_its_table_are_on_one_domain(run: Callable[..., Any]) ->
         "--prior",
         "uniform",
     )
-    law, table = (run(*arguments, "--json", more).json for more in ("--calibrated", "--table"))
+    law, table = (run(*arguments, "--json", more).json for more in ("--calibrated", "--discretized"))
     assert law["domain"] == table["domain"] == [-1.0, 1.0]
     assert table["mse"] == pytest.approx(law["mse"], rel=5e-3)
-    assert "square_wave is biased: --calibrated and --table remove the bias" in run(*arguments).err
+    assert "square_wave is biased: --calibrated and --discretized remove the bias" in run(*arguments).err
 
 
 def test_one_dimension_is_reported_by_default(run: Callable[..., Any]) -> None:
@@ -176,7 +176,7 @@ def test_a_file_of_values_is_a_prior(run: Callable[..., Any], tmp_path: Path) ->
         ("analyze", "--mechanism", "duchi", "--epsilon", "1", "--users", "9", "--sampled", "0"),
         ("analyze", "--mechanism", "duchi", "--epsilon", "1", "--users", "9", "--values", "a,b"),
         ("analyze", "--mechanism", "duchi", "--epsilon", "1", "--users", "9", "--tolerance", "-1"),
-        ("analyze", "--mechanism", "duchi", "--epsilon", "1", "--users", "9", "--variance", "rough"),
+        ("analyze", "--mechanism", "duchi", "--epsilon", "1", "--users", "9", "--variance-formula", "rough"),
         ("plan", "--dims", "5"),
         ("plan", "--users", "5", "--dims", "5", "--epsilon", "-1"),
         ("plan", "--users", "5", "--dims", "5", "--epsilon", "1", "--output", "x.json"),
@@ -302,7 +302,7 @@ ONE = ("analyze", "--mechanism", "piecewise", "--epsilon", "1", "--users", "100"
             (*ONE, "--dims", "3", "--sampled", "4"),
             "--sampled 4 is not allowed: at most the number of dimensions, 3",
         ),
-        ((*ONE, "--values", "7"), "--values 7.0 is not allowed: piecewise takes values in [-1, 1]"),
+        ((*ONE, "--values", "7"), "--values 7.0 is not allowed: piecewise accepts values in [-1, 1]"),
         ((*ONE, "--values", "0.5,nan"), "--values nan is not allowed: finite numbers"),
     ],
 )

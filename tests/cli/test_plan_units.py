@@ -81,7 +81,7 @@ def test_every_kind_of_question_from_a_schema_to_a_survey(run: Any, tmp_path: Pa
     assert shown.code == 0
     assert "coordinates of v ±0.2 is kept" in shown.out
     assert "Standard errors of selections, vectors and optional numbers" in shown.out
-    assert "coordinates of v" in page.read_text(encoding="utf-8")
+    assert "coordinate of v" in page.read_text(encoding="utf-8")
     assert Survey.load(survey).sampled == 1
     document = run(*asked, "--json").json
     names = [

@@ -1,5 +1,7 @@
 """One call from records to a tally or to estimates."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,3 +34,8 @@ def test_unusable_values_are_reported() -> None:
         hd.collect(some, hd.Survey(SCHEMA, epsilon=1.0))
     with pytest.raises(hd.errors.InvalidInput, match="age"):
         hd.collect(PEOPLE.assign(age="thirty"), hd.Survey(SCHEMA, epsilon=1.0))
+
+
+def test_a_file_is_accepted(tmp_path: Path) -> None:
+    PEOPLE.head(300).to_csv(tmp_path / "people.csv", index=False)
+    assert hd.run(tmp_path / "people.csv", SCHEMA, 4.0).n_reports == 300

@@ -11,7 +11,7 @@ app = typer.Typer(
     name="hdr4me",
     help="Local differential privacy (LDP) for high-dimensional data: plan, collect, estimate, re-calibrate.",
     epilog="First steps: 'hdr4me demo', then 'hdr4me plan --users 100000 --dims 50 --epsilon 1'.",
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )

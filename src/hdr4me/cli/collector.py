@@ -71,7 +71,7 @@ def serve(
         int, Option(help="Days after closing until reports are deleted and only the tally is kept.")
     ] = 7,
     tolerance: Annotated[
-        float | None, Option(help="Planned half-width of intervals, as a share of the range.")
+        float | None, Option(help="Planned tolerance as in hdr4me plan; default: the survey's.")
     ] = None,
     rate: Annotated[float, Option(help="Largest number of reports per second and upload token.")] = 100_000.0,
 ) -> None:

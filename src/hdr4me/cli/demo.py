@@ -53,7 +53,7 @@ def demo(
         if verbose:
             print_note(made.advice)
     print_note(
-        f"{made.coverage:.1%} of the 95 % intervals contain the true value. Open {output / 'report.html'}"
+        f"{100 * made.coverage:.1f} % of the 95 % intervals contain the true value. Open {output / 'report.html'}"
     )
 
 

@@ -158,6 +158,8 @@ def estimate(
         _show(title + several_rows, columns, shown, approximate)
     else:
         notes = []
+    if advice:
+        advice[0] += " Errors are mean squared errors on the scale [-1, 1]."
     print_notes([*notes, *(advice if verbose else advice[:1])], verbose)
 
 

@@ -119,14 +119,13 @@ def perturb_files(
 
 
 def _check_quality(quality: DataQuality, allow_unusable: bool, *, notes: bool = True) -> None:
-    """Print warnings on data quality; raise if a column has no usable value, unless that is allowed."""
+    """Warn of faulty values; refuse the columns of `DataQuality.refused` unless `allow_unusable`."""
     from hdr4me.io.columns import refusal
 
-    unusable = quality.unusable()
-    for sentence in [*(quality.notes() if notes else ()), *(unusable if allow_unusable else ())]:
+    for sentence in [*(quality.notes() if notes else ()), *(quality.unusable() if allow_unusable else ())]:
         print_note(f"warning: {sentence}")
-    if unusable and not allow_unusable:
-        raise refusal(unusable)
+    if (refused := quality.refused()) and not allow_unusable:
+        raise refusal(refused)
 
 
 def show_quality(quality: DataQuality) -> None:
@@ -167,7 +166,8 @@ def tally(
     document = Survey.load(survey)
     names = [opt.pair_of("--count-pair", text) for text in count_pair or []]
     if names:
-        PairCounts(document, names)  # raises before any report is read if the pairs cannot be counted
+        with opt.named_options():
+            PairCounts(document, names)  # raises before any report is read if the pairs cannot be counted
     with opt.open_engine(engine, master) as worker:
         found = opt.tally_files(worker, document, reports, quarantine, strict)
         # An engine of another package may not count pairs; then the local engine does.

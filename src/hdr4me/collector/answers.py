@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hdr4me.accounting.rounds import average
+from hdr4me.accounting.rounds import ROW_BUDGET, average, stale_note
 from hdr4me.atomic import write_bytes
 from hdr4me.collector.errors import Refusal
 from hdr4me.collector.stores.protocol import Quarantine, Round, Store
@@ -20,6 +20,7 @@ from hdr4me.errors import HDR4MEError
 from hdr4me.pages.answer import as_csv as rows_as_csv
 from hdr4me.pages.html import FIELDS, provenance
 from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.rounds import stale_slack
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps, loads
@@ -210,11 +211,11 @@ def together(tallies: Sequence[Tally]) -> Tally:
 def _averaged(tallies: Sequence[Tally], confidence: float) -> dict[str, Any]:
     """The fields of the document for the average of rounds with memoized responses."""
     answers = [tally.estimate() for tally in tallies]
-    found = average(
-        [answer.value for answer in answers], [answer.standard_error for answer in answers], memoized=True
-    )
+    values, errors = [answer.value for answer in answers], [answer.standard_error for answer in answers]
+    stale = stale_slack(answers, ROW_BUDGET)
+    found = average(values, errors, memoized=True, stale=stale)
     fewest = np.min([answer.n_answers for answer in answers], axis=0)
-    reach = quantile(confidence, fewest) * found.standard_error
+    reach = quantile(confidence, fewest) * found.standard_error + found.slack
     rows = answers[0].table(confidence)
     for i, row in enumerate(rows):
         row |= {
@@ -225,7 +226,8 @@ def _averaged(tallies: Sequence[Tally], confidence: float) -> dict[str, Any]:
             "answers": int(sum(answer.n_answers[i] for answer in answers)),
         }
     advice = [
-        "The average of rounds with memoized responses; its standard errors are valid even if the noise repeats."
+        "The average of rounds with memoized responses; its standard errors are valid even if the noise repeats.",
+        *([stale_note(ROW_BUDGET)] if stale.any() else []),
     ]
     n = sum(tally.n_reports for tally in tallies)
     return {"reports": n, "rejected": {}, "advice": advice, "rows": rows}

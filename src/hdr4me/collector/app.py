@@ -33,9 +33,9 @@ from hdr4me.collector.stores.protocol import Quarantine
 from hdr4me.collector.upload import Upload, header_of, reading
 from hdr4me.errors import InvalidInput
 from hdr4me.explanation import explain
+from hdr4me.framework.prediction import Prediction
 from hdr4me.pages.document import Block, Heading, Table, Text
-from hdr4me.statistics.intervals import quantile
-from hdr4me.survey import Survey
+from hdr4me.survey import Survey, Tolerance
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps
 
@@ -365,7 +365,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         "by_hour": sorted(by_hour.items()),
         "by_source": sorted(by_source.items()),
         "rejected": store.rejections(number),
-        "plan": _plan(tally, settings.tolerance),
+        "plan": _plan(tally, survey, settings.tolerance),
         "manipulation_bounds": [one.to_dict() for one in manipulation_bounds(survey, present)],
         **({"alarms": []} if held is None else _alarms(held)),
         "quarantines": store.quarantines(number),
@@ -373,19 +373,28 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
     }
 
 
-def _plan(tally: Tally | None, tolerance: float | None) -> dict[str, Any]:
-    """The half-width of the widest 95 % interval as a share of its range, and the planned tolerance."""
+def _plan(tally: Tally | None, survey: Survey, given: float | None) -> dict[str, Any]:
+    """The planned tolerance, the one that is kept now, and the reports that are needed, by the rule of `hd.plan`.
+
+    Tolerances are on the scale [−1, 1], frequencies on [0, 1]. Without a plan, `half_width` is that of each estimate.
+    """
+    planned = survey.tolerance if given is None else Tolerance.of(given, survey.schema)
+    scaled = {} if planned is None else planned.scaled(survey.schema)
+    least = min(scaled.values(), default=None)
     if tally is None:
-        return {"tolerance": tolerance, "half_width": None, "reports_needed": None}
+        return {"tolerance": least, "half_width": None, "reports_needed": None}
     answer = tally.estimate()
-    # The scale of a mean is [-1, 1], of a frequency [0, 1].
-    share = answer.scaled_error / np.where(np.array(answer.statistics) == "mean", 2, 1)
-    reach = quantile(0.95, answer.n_answers) * share
-    widest = float(np.max(reach[np.isfinite(reach)], initial=0.0))
-    needed = None
-    if tolerance is not None and widest > 0:
-        needed = int(np.ceil(tally.n_reports * (widest / tolerance) ** 2))
-    return {"tolerance": tolerance, "half_width": widest, "reports_needed": needed}
+    rows = [i for i, name in enumerate(answer.dimensions) if planned is None or name in scaled]
+    errors = answer.scaled_error[rows] / np.array([scaled.get(answer.dimensions[i], 1.0) for i in rows])
+    errors = errors[np.isfinite(errors)]
+    law = Prediction(np.zeros_like(errors), errors**2, np.ones(errors.shape, np.int64))
+    kept = 0.0
+    if errors.size:
+        kept = law.tolerance(
+            0.95 if planned is None else planned.probability, jointly=bool(planned and planned.jointly)
+        )
+    needed = None if planned is None else math.ceil(tally.n_reports * kept**2)
+    return {"tolerance": least, "half_width": kept * (least or 1.0), "reports_needed": needed}
 
 
 def _alarms(held: Snapshot) -> dict[str, Any]:

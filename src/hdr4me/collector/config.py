@@ -44,7 +44,7 @@ class Settings:
     min_reports: int = 100  # no answer from fewer valid reports; also the smallest step between two answers
     origins: tuple[str, ...] = ()  # origins (https://example.org) whose pages may call the collector
     retain_days: int = 7  # days after closing until only the tally of a round is kept
-    tolerance: float | None = None  # the planned half-width of 95 % intervals, as a share of the range
+    tolerance: float | None = None  # the planned tolerance, as in `hd.plan`; by default that of the survey
     secret: bytes = b""  # signs sessions; the same in all workers
     link_key: str = ""  # the key of the dashboard's link
     run_folder: str = ""  # a folder of this run that all workers share
@@ -56,7 +56,7 @@ class Settings:
         if type(self.retain_days) is not int or self.retain_days < 0:
             raise InvalidInput.of("retain_days", self.retain_days, "a nonnegative number of days")
         if self.tolerance is not None and not 0 < self.tolerance <= 1:
-            raise InvalidInput.of("tolerance", self.tolerance, "a share of the range, above 0 and at most 1")
+            raise InvalidInput.of("tolerance", self.tolerance, "on the scale [−1, 1], above 0 and at most 1")
         for origin in self.origins:
             if not _ORIGIN.fullmatch(origin):
                 raise InvalidInput.of(

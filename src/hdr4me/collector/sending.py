@@ -29,6 +29,7 @@ from hdr4me.survey import Survey
 # The formats of a batch, and their content types.
 FORMS = {"arrow": "application/vnd.apache.arrow.stream", "ndjson": "application/x-ndjson"}
 MOST = 10_000
+BATCH_BYTES = 4 << 20  # of one request; a collector accepts 8 MiB by default
 _TRIES = 8
 _LONGEST_WAIT = 60.0
 _AGAIN = {408, 425, 429, 500, 502, 503, 504, 507}
@@ -38,6 +39,8 @@ Bytes = NDArray[np.uint8]
 
 class NotAccepted(HDR4MEError):
     """The collector did not accept a batch; the spool still holds all reports."""
+
+    status = 0  # of the last answer over HTTP
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,8 @@ def send(
 
     The reports go to the given round, or to the latest open round of the survey; a spool that is sent again goes to the
     same round. NotAccepted means that the collector refused a batch or was not reachable; the spool can be sent again.
+    A batch has at most 10,000 reports and 4 MiB; if the collector answers that it is too large (413), its halves are
+    sent.
     """
     if form not in FORMS:
         raise InvalidInput.of("form", form, f"one of {', '.join(FORMS)}")
@@ -148,17 +153,27 @@ def send(
         nullcontext(client) if client else httpx.Client(base_url=url, timeout=60.0, headers=access) as opened
     ):
         number = spool.bound(partial(find_round, opened, spool.survey), round)
-        for ids, rows in spool.batches():
-            body = (dumps if form == "arrow" else as_lines)(ids, rows, spool.survey)
+
+        def deliver(ids: Bytes, rows: Bytes) -> None:
+            body, half = (dumps if form == "arrow" else as_lines)(ids, rows, spool.survey), len(rows) // 2
             post = partial(opened.post, f"/v1/rounds/{number}/reports", content=body, headers=headers)
-            answer = _ask(post, wait)
-            found = (
-                int(answer["stored"]),
-                int(answer["duplicates"]),
-                len(answer["rejected"]) + int(answer.get("more_rejected", 0)),
-            )
-            totals = [total + n for total, n in zip(totals, found, strict=True)]
+            try:
+                answer = _ask(post, wait) if len(body) <= BATCH_BYTES or not half else None
+            except NotAccepted as error:
+                if error.status != 413 or not half:
+                    raise
+                answer = None
+            if answer is None:  # the batch is too large
+                deliver(ids[:half], rows[:half])
+                deliver(ids[half:], rows[half:])
+                return
+            rejected = len(answer["rejected"]) + int(answer.get("more_rejected", 0))
+            found = (int(answer["stored"]), int(answer["duplicates"]), rejected)
+            totals[:] = [total + n for total, n in zip(totals, found, strict=True)]
             progress(len(rows))
+
+        for ids, rows in spool.batches(max(1, min(MOST, BATCH_BYTES // (spool.survey.report_size + 64)))):
+            deliver(ids, rows)
     return Sent(*totals)
 
 
@@ -195,7 +210,9 @@ def _ask(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) ->
                     return found
                 raise NotAccepted("the answer is not from a collector: check the address")
             if response.status_code not in _AGAIN:
-                raise NotAccepted(reason)
+                refused = NotAccepted(reason)
+                refused.status = response.status_code
+                raise refused
             text = response.headers.get("retry-after", "")
             asked = min(float(text), _LONGEST_WAIT) if text.isascii() and text.isdigit() else 0.0
         if attempt + 1 < _TRIES:  # full jitter: senders that were refused together do not retry together
