@@ -37,24 +37,29 @@ from hdr4me.collector.sending import NotAccepted, Spool, send
 from hdr4me.collector.stores.protocol import ANYONE, finalize_due
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.survey import Survey
+from hdr4me.survey import Categorical, Survey
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = int(NOW.timestamp() // 3600)
 PATH = "/v1/rounds/1/reports"
 
 
+def record_of(survey: Survey) -> dict[str, Any]:
+    """A value for every dimension."""
+    return {one.name: one.categories[0] if isinstance(one, Categorical) else 0.5 for one in survey.schema}
+
+
 def arrivals(survey: Survey, n: int, hour: int = HOUR, round: int = 1, source: int = 0) -> list[Arrival]:
     """n reports under new ids."""
     client = Client(survey)
-    payload = client.report({}).to_bytes(survey)
+    payload = client.report(record_of(survey)).to_bytes(survey)
     return [Arrival(round, secrets.token_bytes(16), payload, hour, source) for _ in range(n)]
 
 
 def upload(survey: Survey, id: str | None = None) -> tuple[bytes, dict[str, str]]:
     """Body and headers of one report."""
     headers = {"content-type": "application/json", "idempotency-key": id or secrets.token_hex(16)}
-    return Client(survey).report({}).to_json().encode(), headers
+    return Client(survey).report(record_of(survey)).to_json().encode(), headers
 
 
 # -- one writer --------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ KIND = {"content-type": "application/json"}
 
 
 def a_request(id: str | None = None) -> bytes:
-    body = Client(SURVEY).report({"age": 31}).to_json().encode()
+    body = Client(SURVEY).report({"age": 31, "smoker": "no"}).to_json().encode()
     head = (
         f"POST /v1/rounds/1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         f"Idempotency-Key: {id or secrets.token_hex(16)}\r\nContent-Length: {len(body)}\r\n\r\n"
