@@ -18,6 +18,7 @@ from hdr4me.comparison import Comparison as Comparison
 from hdr4me.comparison import compare as compare
 from hdr4me.contingency import Contingency as Contingency
 from hdr4me.contingency import Tables as Tables
+from hdr4me.contingency import plan_tables as plan_tables
 from hdr4me.contingency import table_schema as table_schema
 from hdr4me.contingency import tables as tables
 from hdr4me.engines import collect as collect

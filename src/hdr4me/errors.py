@@ -101,7 +101,7 @@ class FingerprintMismatch(FormatError):
 
     def __init__(self, what: str, expected: str, found: str) -> None:
         super().__init__(
-            f"{what} belongs to survey {printable(found[:64])}, expected survey {expected}: use the survey of these reports"
+            f"{what} belongs to survey {printable(found[:64])}, expected survey {expected}: use its own survey"
         )
         self.expected = expected
         self.found = found

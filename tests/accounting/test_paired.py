@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from hdr4me.accounting.rounds import paired_rounds
+from hdr4me.cli.app import app
 from hdr4me.client.client import decide
 from hdr4me.errors import InvalidInput
 from hdr4me.io import Report
@@ -63,10 +67,36 @@ def test_several_categories_and_optional_numbers() -> None:
     schema = Schema([Categorical("town", [str(i) for i in range(9)]), Numeric("pay", 0, 10, optional=True)])
     survey = Survey(schema, epsilon=2.0, sampled=2, categorical="subset")
     reported = [answers(survey, {"town": "3", "pay": 4}, i) for i in range(20)]
-    rows = paired_rounds(survey, reported, reported)
+    rows = paired_rounds(survey, reported, reported, row_budget=2)
     assert [row["status"] for row in rows] == ["ok"] * 9 + ["not defined for an optional number"]
 
 
 def test_unequal_numbers_of_users_are_refused(mixed: Survey) -> None:
     with pytest.raises(InvalidInput, match="3 and 2 users cannot be paired"):
         paired_rounds(mixed, [()] * 3, [()] * 2)
+
+
+def test_answers_after_the_row_budget_is_spent_are_not_printed_as_certain(tmp_path: Path) -> None:
+    """400 users move from 10 to 90 with the default ledger: the second week repeats the first."""
+    survey = Survey(Schema([Numeric("load", 0, 100)]), epsilon=4.0, mechanism="duchi")
+    weeks: list[list[Any]] = [[], []]
+    for i in range(400):
+        secret = hashlib.sha256(b"device %d" % i).digest()
+        first = decide(survey, secret, {"load": 10}, (), 1)
+        weeks[0].append(first[0])
+        weeks[1].append(decide(survey, secret, {"load": 90}, first[1], 0)[0])
+    assert weeks[0] == weeks[1]
+    (row,) = paired_rounds(survey, *weeks)
+    assert (row["estimate"], row["standard_error"], row["slack"]) == (0.0, 0.0, 100.0)
+    assert row["status"].startswith("may be stale")
+    assert paired_rounds(survey, *weeks, row_budget=2)[0]["status"] == "ok"
+    for k, week in enumerate(weeks):
+        Tally(survey).add(Report(survey.fingerprint, reported) for reported in week).save(tmp_path / f"{k}")
+    command = ["rounds", str(tmp_path / "0"), str(tmp_path / "1")]
+    found = CliRunner().invoke(app, [*command, "--json"])
+    document = json.loads(found.stdout)
+    assert "Answers may be stale" in document["note"]
+    assert document["rows"][0]["change"]["upper"] > 80  # the true change
+    assert "note" not in json.loads(CliRunner().invoke(app, [*command, "--row-budget", "2", "--json"]).stdout)
+    with pytest.raises(InvalidInput, match="row_budget = 0 is not allowed"):
+        paired_rounds(survey, *weeks, row_budget=0)

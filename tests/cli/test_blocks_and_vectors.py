@@ -58,7 +58,9 @@ def test_a_vector_from_a_schema_to_a_mean(run: Run, tmp_path: Path) -> None:
     assert channel["inputs"] == "2^1050"
     assert run("survey", tmp_path / "s.json").code == 0
     vector = [1.0] + [0.0] * 49
-    (tmp_path / "in.jsonl").write_text(json.dumps({"g": vector}) + "\n" + json.dumps({"g": [1, 2]}) + "\n")
+    (tmp_path / "in.jsonl").write_text(
+        json.dumps({"g": vector}) + "\n" + json.dumps({"g": vector[::-1]}) + "\n"
+    )
     for command in (
         ("perturb", tmp_path / "s.json", tmp_path / "in.jsonl", "-o", tmp_path / "r.jsonl"),
         ("tally", tmp_path / "s.json", tmp_path / "r.jsonl", "-o", tmp_path / "t"),

@@ -474,7 +474,7 @@ def test_no_answer_below_min_reports_then_the_librarys_own() -> None:
             assert "100" in early.json()["error"]
         await service.call("POST", PATH, a_stream(1), {"content-type": ARROW})
         tally = store.tally(1)
-        answer = (await service.call("GET", "/v1/rounds/1/estimate?level=0.9", headers=read)).json()
+        answer = (await service.call("GET", "/v1/rounds/1/estimate?confidence=0.9", headers=read)).json()
         assert answer["reports"] == 100
         assert [row["estimate"] for row in answer["rows"]] == tally.estimate().value.tolist()
         better = (await service.call("GET", "/v1/rounds/1/estimate?recalibrate=auto", headers=read)).json()
@@ -482,7 +482,7 @@ def test_no_answer_below_min_reports_then_the_librarys_own() -> None:
         assert (await service.call("GET", "/v1/rounds/1/tally", headers=read)).body == tally_bytes(tally)
         csv = (await service.call("GET", "/v1/rounds/1/estimate.csv", headers=read)).body.decode()
         assert csv.startswith("dimension,category,estimate")
-        assert csv.splitlines()[0].endswith(",survey,epsilon,level,version,date")
+        assert csv.splitlines()[0].endswith(",survey,epsilon,confidence,version,date")
         assert all(f",{SURVEY.fingerprint},{SURVEY.epsilon},0.95," in line for line in csv.splitlines()[1:])
         assert (answer["survey"], answer["epsilon"], answer["confidence"]) == (
             SURVEY.fingerprint,
@@ -524,7 +524,10 @@ def test_workers_and_restarts_show_the_same_moment(tmp_path: Path) -> None:
         assert Answers(store, 5, tmp_path / "shown").tally(1).n_reports == 10
 
 
-@pytest.mark.parametrize("query", ["level=2", "level=x", "level=nan", "recalibrate=magic", "without=all"])
+@pytest.mark.parametrize(
+    "query",
+    ["confidence=2", "confidence=x", "confidence=nan", "level=0.9", "recalibrate=magic", "without=all"],
+)
 def test_bad_questions(query: str) -> None:
     store = memory_store(SURVEY)
     read = with_tokens(store)["read"]
@@ -619,10 +622,10 @@ def test_deletion_by_id() -> None:
 
     async def work(service: Service) -> None:
         await service.call("POST", PATH, a_report().to_json().encode(), json_headers(id))
-        assert (await service.call("DELETE", f"{PATH}/{id}")).status == 204
-        assert (await service.call("DELETE", f"{PATH}/{id}")).status == 404
+        assert (await service.call("DELETE", PATH, json.dumps({"id": id}).encode())).status == 204
+        assert (await service.call("DELETE", PATH, json.dumps({"id": id}).encode())).status == 404
         for bad in ("x", "zz" * 16, "00" * 17, "0" * 31 + " "):
-            assert (await service.call("DELETE", f"{PATH}/{bad}")).status == 404
+            assert (await service.call("DELETE", PATH, json.dumps({"id": bad}).encode())).status == 400
 
     assert check(work).reports[1] == {}
 

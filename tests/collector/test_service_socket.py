@@ -345,7 +345,7 @@ def test_a_spool_is_kept_when_sending_fails(tmp_path: Path, capsys: pytest.Captu
     given = [str(tmp_path / "survey.json"), "--spool", str(tmp_path / "spool")]
     with live(store) as (url, _):
         assert main(["send", *given, str(tmp_path / "records.parquet"), "--to", url]) == 2
-        assert "The reports are kept" in capsys.readouterr().err
+        assert "To send the same reports again" in capsys.readouterr().err
     ids = (tmp_path / "spool" / "ids").read_bytes()
     store.add_token(ANYONE, "send")
     with live(store) as (url, _):

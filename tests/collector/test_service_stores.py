@@ -54,7 +54,7 @@ def test_the_life_of_a_round(
         assert answer.json() == {"stored": 0, "duplicates": len(ids) - 60, "rejected": []}
         tally = (await service.call("GET", "/v1/rounds/1/tally", headers=ADMIN)).body
         assert tally == tally_bytes(Tally(mixed).add_block(some_reports))
-        assert (await service.call("DELETE", f"{PATH}/{ids[0]}")).status == 204
+        assert (await service.call("DELETE", PATH, json.dumps({"id": ids[0]}).encode())).status == 204
         exported = await service.call("GET", "/v1/rounds/1/reports.parquet", headers=ADMIN)
         (tmp_path / "round.parquet").write_bytes(exported.body)
         rest = Tally(mixed).add_block(some_reports[1:])
@@ -63,7 +63,7 @@ def test_the_life_of_a_round(
         store.close_round(1, now=now - timedelta(days=10))
         await service.collector._finalize()
         assert store.round(1).state == "finalized"
-        assert (await service.call("DELETE", f"{PATH}/{ids[1]}")).status == 410
+        assert (await service.call("DELETE", PATH, json.dumps({"id": ids[1]}).encode())).status == 410
         assert (await service.call("GET", "/v1/rounds/1/reports.parquet", headers=ADMIN)).status == 410
         assert (await service.call("GET", "/v1/rounds/1/tally", headers=ADMIN)).body == tally_bytes(rest)
         status = (await service.call("GET", "/v1/rounds/1/status", headers=ADMIN)).json()

@@ -91,6 +91,7 @@ def test_the_stored_tally_and_what_waits_are_the_tally(
         write(store, batch_of(12, 100 * i, hour=100 + i % 2, source=i % 3))
         tally = store.tally(1)
         assert tally.n_reports == 12 * (i + 1)
+        store.maintain()
         (waiting,) = run_sql(database, "select coalesce(sum(n), 0) from hdr4me.pending")[0]
         assert waiting < 50 + 12
     kept = [block for block in store.blocks(1) if block.source != 1]

@@ -137,12 +137,16 @@ def test_the_order_of_arrival_is_gone_when_the_hour_is(one: SqliteStore) -> None
         write(one, batch_of(1, i, hour=100))
     assert len(numbers()) == 30
     write(one, batch_of(1, 100, hour=101))
+    while one.maintain():
+        pass
     (block,) = (block for block in one.blocks(1) if block.hour == 100)
     assert len(block) == 30
     assert block.number < FRESH  # random
     write(one, batch_of(3, 200, hour=101))
     write(one, batch_of(3, 300, hour=100))  # a clock that was set back
     one.close_round(1, now=NOW)
+    while one.maintain():
+        pass
     assert all(block.number < FRESH for block in one.blocks(1))
     assert one.tally(1).n_reports == 37
     one.close()
@@ -161,6 +165,8 @@ def test_deleted_and_finalized_reports_leave_no_bytes_behind(one: SqliteStore, p
     batch = [Arrival(1, bytes([i]) * 16, b"\0\0\1", 100) for i in range(1, 40)]
     write(one, batch)
     one.delete(1, batch[7].id)
+    while one.maintain():
+        pass
     for name in ("reports.db", "reports.db-wal"):
         content = path.with_name(name).read_bytes()
         assert content.count(batch[7].id) == (
@@ -377,7 +383,7 @@ def test_memory_is_read_anew_if_it_could_not_follow_the_file(
 ) -> None:
     from hdr4me.collector.stores.memory import IdSet
 
-    def no_memory(self: IdSet, ids: object) -> None:
+    def no_memory(self: IdSet, ids: object, owner: object = 0) -> None:
         raise MemoryError
 
     with monkeypatch.context() as patch:

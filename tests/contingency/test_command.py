@@ -98,6 +98,27 @@ def test_bad_options_are_named(
     assert message in capsys.readouterr().err
 
 
+def test_a_plan_ranks_the_designs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = [
+        "plan",
+        "--statistic",
+        "tables",
+        "--schema",
+        str(folder / "schema.toml"),
+        "--users",
+        "5000",
+        "--epsilon",
+        "4",
+    ]
+    main([*asked, "--prior", str(folder / "people.csv"), "--json"])
+    rows = json.loads(capsys.readouterr().out)["designs"]
+    assert [row["design"] for row in rows][-1] == "one-way"
+    assert rows[0]["two_way"] <= rows[1]["two_way"] <= rows[2]["two_way"]
+    main(asked)
+    assert "depends on the data" in capsys.readouterr().err
+    assert main(asked[:5]) == 2
+
+
 def test_named_tables(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "s.json"
     main(

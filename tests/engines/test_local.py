@@ -88,7 +88,7 @@ def test_a_device_that_is_full(mixed_survey: Survey, tmp_path: Path) -> None:
 
 def test_input_cut_short_leaves_no_output(mixed_survey: Survey, tmp_path: Path) -> None:
     records = tmp_path / "records.csv"
-    records.write_text("age,color,rooms\n1,red,2\n1,red\n")
+    records.write_text("age,colour,rooms\n1,red,2\n1,red\n")
     with pytest.raises(FormatError):
         Local(1).perturb(records, mixed_survey, tmp_path / "r.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["records.csv"]

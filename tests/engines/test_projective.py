@@ -132,7 +132,7 @@ def test_the_error_before_rounding_is_the_channel_s() -> None:
 
 def test_from_records_to_an_answer() -> None:
     """On the device and in batch, 7 sigma (false alarm 3e-12 a number): both ways give the frequencies."""
-    schema = Schema([Categorical("town", [f"t{i}" for i in range(400)])])
+    schema = Schema([Categorical("town", [f"t{i}" for i in range(400)], default="t0")])
     survey = Survey(schema, epsilon=2.0, categorical="projective")
     assert survey.channels[0].mechanism == "projective"
     assert survey.report_size == 4
@@ -140,7 +140,8 @@ def test_from_records_to_an_answer() -> None:
     client = Client(survey)
     by_device = Tally(survey).add(client.report(row) for row in rows)
     by_batch = Tally(survey)
-    for block in Local().reports(pa.table({"town": [row["town"] for row in rows]}), survey):
+    table = pa.table({"town": [row["town"] for row in rows]})
+    for block in Local().reports(table, survey, on_quality=lambda quality: None):
         by_batch.add_block(block)
     for tally in (by_device, by_batch):
         assert tally.n_reports == 3000

@@ -62,7 +62,7 @@ def test_in_batch(name: str) -> None:
     none = {"column": "x", "read": 100, "missing": 0, "unknown": 0, "low": 0, "high": 0}
     assert Local(threads=1).data_quality(records, survey).rows() == [none | expected]
     tally = Tally(survey)
-    for block in Local(threads=1).reports(records, survey):
+    for block in Local(threads=1).reports(records, survey, on_quality=lambda quality: None):
         tally.add_block(block)
     assert (tally.n_reports, dict(tally.rejected)) == (100, {})
 
@@ -74,6 +74,11 @@ def test_numbers_of_a_block() -> None:
     records = np.tile([9.0, NAN, -9.0], (50, 1))
     rows = {row["column"]: row for row in Local(threads=1).data_quality(records, survey).rows()}
     assert (rows["a"]["high"], rows["b"]["missing"], rows["c"]["low"]) == (50, 50, 50)
-    assert sum(len(block) for block in Local(threads=1).reports(records, survey)) == 50
+    assert (
+        sum(
+            len(block) for block in Local(threads=1).reports(records, survey, on_quality=lambda quality: None)
+        )
+        == 50
+    )
     report = Client(survey).report({"a": 9.0, "b": "x", "c": None})
     assert len(report.to_bytes(survey)) == survey.report_size

@@ -15,7 +15,7 @@ from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
 from hdr4me.io import DataQuality, RecordsWarning, data_quality, judge
 from hdr4me.io.columns import from_batch
-from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Survey
 from hdr4me.survey.values import as_number
 
 NUMBER = Numeric("v", 0, 300)
@@ -119,15 +119,53 @@ def test_a_wholly_unusable_column_is_refused(name: str, suffix: str, tmp_path: P
 
 
 def test_above_one_in_a_hundred_is_warned_of(tmp_path: Path) -> None:
-    asked = survey(NUMBER)
-    small_sample, many = ([None] * k + [1.0] * (1000 - k) for k in (10, 11))
+    asked = survey(Numeric("v", 0, 300, default=150))
+    fewer, many = ([None] * k + [1.0] * (1000 - k) for k in (10, 11))
     Local(1).perturb(
-        pa.table({"v": small_sample}), asked, tmp_path / "a.parquet"
+        pa.table({"v": fewer}), asked, tmp_path / "a.parquet"
     )  # a warning would be an error here
     with pytest.warns(
         RecordsWarning, match=r"column 'v': 11 of 1,000 values \(1.1 %\) are missing and count as 150"
     ):
         Local(1).perturb(pa.table({"v": many}), asked, tmp_path / "b.parquet")
+
+
+@pytest.mark.parametrize("wrong", [None, "1,234"])
+def test_a_single_value_without_a_declared_treatment_is_refused(wrong: str | None, tmp_path: Path) -> None:
+    """76 % of a column of numbers written as "11,960" counted as the middle of the range."""
+    table = pa.table({"v": pa.array(["1"] * 999 + [wrong])})
+    reason = "missing" if wrong is None else "not numbers"
+    message = rf"column 'v': 1 of 1,000 values \(0.1 %\) are {reason}, and the schema declares neither"
+    with pytest.raises(InvalidInput, match=message) as refused:
+        Local(1).perturb(table, survey(NUMBER), tmp_path / "a.parquet")
+    assert "1,234" not in str(refused.value)
+    with pytest.raises(InvalidInput, match=message):
+        list(Local(1).reports(table, survey(NUMBER)))
+    with pytest.raises(InvalidInput, match=message):
+        Local(1).table(table, survey(NUMBER))
+    for declared in (Numeric("v", 0, 300, default=10), Numeric("v", 0, 300, optional=True)):
+        assert len(list(Local(1).reports(table, survey(declared)))) == 1
+    judge(Local(1).data_quality(table, survey(NUMBER)), allow_unusable=True)
+
+
+@pytest.mark.parametrize(
+    "dimension", [Numeric("v", 0, 300, default=10), Categorical("v", ["1", "2"], default="2")]
+)
+def test_more_than_five_in_a_hundred_replaced_values_are_refused(dimension: Dimension) -> None:
+    asked = survey(dimension)
+    fewer, many = (pa.table({"v": pa.array([None] * k + ["1"] * (1000 - k))}) for k in (50, 51))
+    with pytest.warns(RecordsWarning, match=r"50 of 1,000 values \(5 %\) are missing and count as"):
+        assert len(next(Local(1).reports(fewer, asked))) == 1000
+    with pytest.raises(InvalidInput, match=r"51 of 1,000 values \(5.1 %\) are missing .* biases the answer"):
+        next(Local(1).reports(many, asked))
+
+
+def test_the_blocks_before_the_last_come_before_the_judgment() -> None:
+    """The share of replaced values is known at the end; records of one block are judged before any report."""
+    one = pa.RecordBatch.from_pydict({"v": pa.array(["1", None])})
+    reports = Local(1).reports(pa.Table.from_batches([one]), survey(NUMBER))
+    with pytest.raises(InvalidInput, match="declares neither"):
+        next(reports)
 
 
 def test_missing_that_is_asked_is_no_warning(tmp_path: Path) -> None:

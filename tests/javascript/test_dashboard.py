@@ -185,7 +185,7 @@ def test_the_contents(opened: Any, shown: int) -> None:
     assert titles == ["steps", "Means", "<b>smoker</b>", "town"]
     assert "the 12 largest of 30" in page.locator("#answers").inner_text()
     assert page.locator("#state").get_by_text("60 reports").count() >= 1
-    assert "The planned tolerance of ±1.0" in page.locator("#progress").inner_text()
+    assert "The planned tolerance of ±0.010" in page.locator("#progress").inner_text()
     assert page.locator("#progress meter").count() == 1
     assert "at most 0.1" in page.locator("#alarms").inner_text()
     assert "moves by at most this much" in page.locator("#poisoning").inner_text()

@@ -196,6 +196,9 @@ class MemoryStore:
     def acts(self) -> list[Act]:
         return list(self._acts)
 
+    def correct_dates(self, day: object) -> None:
+        raise NotImplementedError
+
     def maintain(self) -> bool:
         return False
 

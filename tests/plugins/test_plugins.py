@@ -217,7 +217,7 @@ def test_the_command_line_accepts_them(folder: Path, capsys: pytest.CaptureFixtu
 
 
 def test_names_that_are_taken_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="not taken"):
+    with pytest.raises(InvalidInput, match="a name that no other item has"):
         hd.channels.CHANNELS.register("table", Ladder)
 
 

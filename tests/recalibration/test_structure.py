@@ -161,7 +161,7 @@ def test_names_and_the_schema_declare_the_same() -> None:
     assert grouped.scaled_value.shape == (24,)
     with pytest.raises(InvalidInput, match="order = 'steps_99' is not allowed"):
         plain.recalibrate(order=["steps_99"])
-    with pytest.raises(InvalidInput, match="each name may be in one curve or group"):
+    with pytest.raises(InvalidInput, match="each name at most once: in one curve or one group"):
         plain.recalibrate(order=names, groups=[names[:2]])
 
 

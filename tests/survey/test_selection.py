@@ -116,17 +116,18 @@ def test_files_of_every_kind(tmp_path: Path) -> None:
         expected = {
             "column": "spoken",
             "read": 5000,
-            "missing": 1000,
+            "missing": 0 if name == "r.csv" else 1000,  # an empty field means that nothing is chosen
             "unknown": 1000,
             "low": 1000,  # one choice is known and one is not
             "high": 1000,
         }
         assert quality.rows() == [expected]
-        assert "partly unknown and only the known categories count" in quality.notes()[1]
-        assert "more than 2 choices" in quality.notes()[2]
-        assert "none of the categories" in quality.notes()[0]
+        notes = " ".join(quality.notes())
+        assert "partly unknown and only the known categories count" in notes
+        assert "more than 2 choices" in notes
+        assert "none of the categories" in notes
         tally = Tally(SURVEY)
-        for block in Local().reports(records, SURVEY):
+        for block in Local().reports(records, SURVEY, on_quality=lambda quality: None):
             tally.add_block(block)
         check_answer(tally)
 
@@ -259,7 +260,7 @@ def test_optional_in_batches_and_files(tmp_path: Path) -> None:
         assert len(quality.notes()) == 1
         assert "count as missing" in quality.notes()[0]
         tally = Tally(OPTIONAL_SURVEY)
-        for block in Local().reports(records, OPTIONAL_SURVEY):
+        for block in Local().reports(records, OPTIONAL_SURVEY, on_quality=lambda quality: None):
             tally.add_block(block)
         check_optional(tally)
 

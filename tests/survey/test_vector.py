@@ -13,7 +13,7 @@ from hdr4me.channels import Input
 from hdr4me.channels.codebook import Codebook
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.columns import RecordsWarning
+from hdr4me.io.columns import RecordsWarning, judge
 from hdr4me.simulation.collection import simulate_tally
 
 NAN, INF = math.nan, math.inf
@@ -147,8 +147,12 @@ def test_the_data_quality_report_of_vectors() -> None:
     assert len(notes) == 3
     assert "20 of 100 values (20 %) are longer than 1 and are scaled to that norm" in " ".join(notes)
     assert "are not lists of 2 numbers and count as 0 if the length is wrong" in " ".join(notes)
-    with pytest.warns(RecordsWarning, match="column 'v'"):
+    with pytest.raises(
+        InvalidInput, match=r"10 of 100 values .* are not lists of 2 numbers, and the schema declares"
+    ):
         Local().table(table, survey)
+    with pytest.warns(RecordsWarning, match="column 'v'"):
+        Local().table(table, survey, on_quality=lambda found: judge(found, allow_unusable=True))
     long = pa.table({"v": pa.array([[3.0, 4.0]] * 5, pa.list_(pa.float64()))})
     assert not Local().data_quality(long, survey).unusable()
     wrong = pa.table({"v": pa.array([[3.0]] * 5, pa.list_(pa.float64()))})

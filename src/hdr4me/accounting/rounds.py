@@ -3,6 +3,11 @@
 Errors are independent if the noise is fresh or the users differ: Var Σ a_t x̂_t = Σ a_t² s_t². With memoized responses
 of the same users the errors of two rounds are dependent, and tallies do not show how strongly. For any dependence the
 standard error of Σ a_t x̂_t is at most Σ |a_t| s_t. This bound is reported for memoized responses.
+
+Memoized responses can also be stale. A device with a budget of K rows pays for at most K different values of a question
+and then repeats a stored response, whatever the current value is. A device has visited at most t rows in round t, so
+rounds 1 to K are current. In a later round an unknown share of the responses is stale, and its estimate may differ from
+the current truth by any amount up to the width of the range. This *slack* is reported beside the standard error.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from hdr4me.survey import Survey
 
 Floats = NDArray[np.float64]
 Answers = Sequence[Sequence[int]]
+ROW_BUDGET = 1  # of the default ledger, in reports
 
 
 class Combined(NamedTuple):
@@ -25,42 +31,77 @@ class Combined(NamedTuple):
 
     estimate: Floats
     standard_error: Floats
+    slack: Floats | float = 0.0
+    """The largest error by stale responses; it adds to an interval on both sides."""
+
+
+def may_be_stale(number: int, row_budget: int) -> bool:
+    """Whether memoized responses of round `number` (from 1) may be stale with a budget of `row_budget` rows."""
+    if type(row_budget) is not int or row_budget < 1:
+        raise InvalidInput.of("row_budget", row_budget, "a positive integer")
+    return number > row_budget
+
+
+def stale_note(row_budget: int) -> str:
+    """The sentence that goes with estimates from responses that may be stale."""
+    return (
+        f"Answers may be stale: with memoized responses and a row budget of {row_budget}, a device repeats stored "
+        f"responses from round {row_budget + 1} on, whatever its current value is. The intervals allow for any change."
+    )
 
 
 def contrast(
-    weights: ArrayLike, estimates: ArrayLike, standard_errors: ArrayLike, *, memoized: bool
+    weights: ArrayLike,
+    estimates: ArrayLike,
+    standard_errors: ArrayLike,
+    *,
+    memoized: bool,
+    stale: ArrayLike | None = None,
 ) -> Combined:
-    """Σ a_t x̂_t and its standard error."""
+    """Σ a_t x̂_t and its standard error; `stale` holds, like the estimates, the largest errors by stale responses."""
     a, x, s = (np.asarray(value, np.float64) for value in (weights, estimates, standard_errors))
     if a.ndim != 1 or x.ndim != 2 or x.shape != s.shape or len(a) != len(x) or not len(a):
         raise InvalidInput(
             f"rounds of shapes {a.shape}, {x.shape}, {s.shape} do not fit: "
             "weights are (T,), estimates and standard errors (T, rows)"
         )
-    return Combined(a @ x, np.abs(a) @ s if memoized else np.sqrt(a**2 @ s**2))
+    slack = 0.0 if stale is None else np.abs(a) @ np.asarray(stale, np.float64)
+    return Combined(a @ x, np.abs(a) @ s if memoized else np.sqrt(a**2 @ s**2), slack)
 
 
-def average(estimates: ArrayLike, standard_errors: ArrayLike, *, memoized: bool) -> Combined:
+def average(
+    estimates: ArrayLike, standard_errors: ArrayLike, *, memoized: bool, stale: ArrayLike | None = None
+) -> Combined:
     """The mean over rounds with equal weights; with memoized responses its error bound is that of one round."""
     n = len(np.asarray(estimates))
-    return contrast(np.full(n, 1.0 / max(n, 1)), estimates, standard_errors, memoized=memoized)
+    weights = np.full(n, 1.0 / max(n, 1))
+    return contrast(weights, estimates, standard_errors, memoized=memoized, stale=stale)
 
 
 def difference(
-    estimates: ArrayLike, standard_errors: ArrayLike, first: int, second: int, *, memoized: bool
+    estimates: ArrayLike,
+    standard_errors: ArrayLike,
+    first: int,
+    second: int,
+    *,
+    memoized: bool,
+    stale: ArrayLike | None = None,
 ) -> Combined:
     """Round `second` minus round `first`."""
     unit = np.eye(len(np.asarray(estimates)))
-    return contrast(unit[second] - unit[first], estimates, standard_errors, memoized=memoized)
+    weights = unit[second] - unit[first]
+    return contrast(weights, estimates, standard_errors, memoized=memoized, stale=stale)
 
 
-def slope(estimates: ArrayLike, standard_errors: ArrayLike, *, memoized: bool) -> Combined:
+def slope(
+    estimates: ArrayLike, standard_errors: ArrayLike, *, memoized: bool, stale: ArrayLike | None = None
+) -> Combined:
     """The least-squares change from one round to the next."""
     n = len(np.asarray(estimates))
     if n < 2:
         raise InvalidInput(f"a trend over {n} round(s) is not defined: it needs at least 2")
     t = np.arange(n) - (n - 1) / 2
-    return contrast(t / (t @ t), estimates, standard_errors, memoized=memoized)
+    return contrast(t / (t @ t), estimates, standard_errors, memoized=memoized, stale=stale)
 
 
 def paired_difference(first: Floats, second: Floats) -> Combined:
@@ -70,19 +111,28 @@ def paired_difference(first: Floats, second: Floats) -> Combined:
 
 
 def paired_rounds(
-    survey: Survey, first: Sequence[Answers], second: Sequence[Answers]
+    survey: Survey,
+    first: Sequence[Answers],
+    second: Sequence[Answers],
+    *,
+    number: int = 2,
+    row_budget: int = ROW_BUDGET,
 ) -> list[dict[str, Any]]:
     """Means and frequencies of the second round minus those of the first, from `report.answers` of the same users.
 
     Memoized noise that two rounds share cancels in each user's own difference, so the standard error is that of the
     changes alone. Tallies do not link a user's reports, so they cannot give this estimate.
 
+    A user with the same answer in both rounds may have a stale one if `number`, the number of the second round, exceeds
+    the row budget of the memoized responses. Then `slack` is the largest error by stale responses, and the status says
+    so. Pass `row_budget=number` if the noise is fresh.
+
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=4.0, mechanism="duchi")
     >>> same = [((0, 1),), ((0, 0),), ((0, 1),)]
     >>> row = paired_rounds(survey, same, same)[0]
-    >>> row["dimension"], row["estimate"], row["standard_error"], row["users"]
-    ('age', 0.0, 0.0, 3)
+    >>> row["estimate"], row["standard_error"], row["slack"], row["status"]
+    (0.0, 0.0, 120.0, 'may be stale: the row budget of 1 is spent before round 2')
     """
     if len(first) != len(second):
         raise InvalidInput(
@@ -95,17 +145,20 @@ def paired_rounds(
         for q, *output in before:
             if q in later:
                 outputs[q].append((output, later[q]))
-    return [row for q, pairs in enumerate(outputs) for row in _paired_rows(survey, q, pairs)]
+    stale = may_be_stale(number, row_budget)
+    status = f"may be stale: the row budget of {row_budget} is spent before round {number}" if stale else "ok"
+    return [row for q, pairs in enumerate(outputs) for row in _paired_rows(survey, q, pairs, status)]
 
 
 def _paired_rows(
-    survey: Survey, q: int, pairs: list[tuple[Sequence[int], Sequence[int]]]
+    survey: Survey, q: int, pairs: list[tuple[Sequence[int], Sequence[int]]], known: str
 ) -> Iterator[dict[str, Any]]:
     """One row for each number and category of question q; `status` says why a row has no estimate."""
     question = survey.questions[q]
     response = question.channel.response
+    same = sum(tuple(a) == tuple(b) for a, b in pairs) / max(len(pairs), 1) if known != "ok" else 0.0
     for place, j in enumerate(question.dimensions):
-        dimension, status, change = survey.schema.dimensions[j], "ok", None
+        dimension, status, change = survey.schema.dimensions[j], known if same else "ok", None
         labels: tuple[str | None, ...] = dimension.categories or (None,)
         if response.marginal(place).optional:
             labels, status = (None,), "not defined for an optional number"
@@ -127,5 +180,6 @@ def _paired_rows(
                 "users": len(pairs),
                 "estimate": None if change is None else float(change.estimate[i]),
                 "standard_error": None if change is None else float(change.standard_error[i]),
+                "slack": None if change is None else same * (1.0 if dimension.categories else high - low),
                 "status": status,
             }

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option, Typer
+from typer import Argument, Context, Option, Typer
 
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import DELIMITER, ENCODING, JSON, OUTPUT, SURVEY, UNUSABLE, File, Texts
@@ -28,8 +30,30 @@ if TYPE_CHECKING:
     from hdr4me.survey import Survey
 
 
+def _configured(context: Context, path: Path | None) -> Path | None:
+    """Use the values of a TOML file, and above them those of the environment, as defaults of the options."""
+    known = {str(parameter.name) for parameter in context.command.params} - {"config"}
+    given: dict[str, Any] = {}
+    if path is not None and not context.resilient_parsing:
+        try:
+            found = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"{path} is not a TOML file: {error}") from None
+        given = {name.replace("-", "_"): value for name, value in found.items()}
+        if unknown := sorted(set(given) - known):
+            raise InvalidInput(f"{path}: {unknown[0]!r} is not an option of hdr4me serve")
+    for name in known:
+        if (text := os.environ.get(f"HDR4ME_SERVE_{name.upper()}")) is not None:
+            given[name] = text.split() if name == "allow_origin" else text
+    context.default_map = {**(context.default_map or {}), **given}
+    return path
+
+
 def serve(
     survey: Annotated[File, Argument(help="The survey file; opens a round unless one is open.")] = None,
+    config: Annotated[
+        File, Option(callback=_configured, is_eager=True, help="A TOML file with values of the options.")
+    ] = None,
     database: Annotated[str, Option(help="An SQLite file, or postgresql://user@host/name.")] = "collector.db",
     host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Option(help="The port to listen on; 0 for any free port.")] = 8000,
@@ -47,13 +71,15 @@ def serve(
         int, Option(help="Days after closing until reports are deleted and only the tally is kept.")
     ] = 7,
     tolerance: Annotated[
-        float | None, Option(help="Planned half-width of intervals, as a share of the range.")
+        float | None, Option(help="Planned tolerance as in hdr4me plan; default: the survey's.")
     ] = None,
     rate: Annotated[float, Option(help="Largest number of reports per second and upload token.")] = 100_000.0,
 ) -> None:
     """Collect reports over HTTP. A confirmed upload is stored on disk.
 
     Reports need a token (hdr4me token add), unless uploads were opened to anyone with --open-uploads.
+
+    Options may be in a TOML file (min-reports = 1000) or in the environment (HDR4ME_SERVE_MIN_REPORTS).
 
     Use a reverse proxy with TLS before other machines send reports (docs/collector.md).
 

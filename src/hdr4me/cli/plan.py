@@ -20,6 +20,7 @@ from hdr4me.pages.html import provenance
 if TYPE_CHECKING:
     from hdr4me.planner import Option as Way
     from hdr4me.planner import Plan
+    from hdr4me.survey import Schema
 
 _SHOWN = (
     "sampled", "mse", "probability_within", "joint_probability_within", "tolerance_each", "tolerance_joint",
@@ -53,7 +54,9 @@ def plan(
     rank_by: Annotated[
         str, Option(help="error, or probability (of staying within the tolerance).")
     ] = "error",
-    statistic: Annotated[str, Option(help="Rank by: mean, distribution, quantile, variance, sd …")] = "mean",
+    statistic: Annotated[
+        str, Option(help="Rank by: mean, distribution, quantile, variance, sd, tables …")
+    ] = "mean",
     quantiles: QUANTILES = None,
     rounds: Annotated[int, Option(help="2: also predict the gain of a second round (hdr4me refine).")] = 1,
     output: Annotated[File, Option("--output", "-o", help="Write the best survey (needs --schema).")] = None,
@@ -94,6 +97,9 @@ def plan(
         raise InvalidInput("--schema gives the dimensions: omit --dims and --category-count")
     if output is not None and loaded is None:
         raise InvalidInput("--output needs --schema, which names the dimensions of the survey")
+    if statistic == "tables":
+        _rank_tables(loaded, users, epsilon, prior, json)
+        return
     refusal: NotReachable | None = None
     try:
         with opt.named_options(), working("planning"):
@@ -164,6 +170,29 @@ def plan(
             print_note("A second round gains nothing if values fill their range: give --prior values.csv.")
     if refusal is not None:
         raise typer.Exit(1)
+
+
+def _rank_tables(
+    schema: Schema | None, users: int | None, epsilon: float | None, prior: str, json: bool
+) -> None:
+    """Rank the designs of a survey for tables; a file of public records as prior is simulated."""
+    from hdr4me.contingency import plan_tables
+
+    if schema is None or users is None or epsilon is None:
+        raise InvalidInput("--statistic tables needs --schema, --users and --epsilon")
+    data = None if prior in ("uniform", "worst") else prior
+    with opt.named_options(data="--prior"), working("simulating" if data else "planning"):
+        rows = plan_tables(schema, users=users, epsilon=epsilon, data=data)
+    if json:
+        print_json({"users": users, "epsilon": epsilon, "designs": rows})
+        return
+    heads = ["design", "questions", "direct noise"] + (["tables of two", "tables of three"] if data else [])
+    title = f"Total variation distance of tables, {users:,} users, ε = {epsilon:g}; the best design first"
+    print_table(title, heads, [list(row.values()) for row in rows])
+    if data is None:
+        print_note(
+            "The error of one-way questions (independence) depends on the data: pass --prior FILE to simulate."
+        )
 
 
 def _periods(every: str | None, during: str | None) -> int | None:

@@ -119,14 +119,13 @@ def perturb_files(
 
 
 def _check_quality(quality: DataQuality, allow_unusable: bool, *, notes: bool = True) -> None:
-    """Print warnings on data quality; raise if a column has no usable value, unless that is allowed."""
+    """Warn of faulty values; refuse the columns of `DataQuality.refused` unless `allow_unusable`."""
     from hdr4me.io.columns import refusal
 
-    unusable = quality.unusable()
-    for sentence in [*(quality.notes() if notes else ()), *(unusable if allow_unusable else ())]:
+    for sentence in [*(quality.notes() if notes else ()), *(quality.unusable() if allow_unusable else ())]:
         print_note(f"warning: {sentence}")
-    if unusable and not allow_unusable:
-        raise refusal(unusable)
+    if (refused := quality.refused()) and not allow_unusable:
+        raise refusal(refused)
 
 
 def show_quality(quality: DataQuality) -> None:

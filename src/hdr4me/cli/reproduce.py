@@ -48,7 +48,7 @@ def reproduce(
 ) -> None:
     """Reproduce the case study and section VI of the paper: figures, tables, claims and errata, in one report.
 
-    An interrupted run continues where it stopped. With --data, --users, --dims, --epsilon or --mechanism, the same
+    An interrupted run continues where it stopped. With an option of an own study, the same
     simulation runs on your own data and sizes, without the claims of the paper.
 
     Example: hdr4me reproduce all --scale quick --output reproduction
@@ -69,7 +69,7 @@ def reproduce(
     with opt.named_options():
         size = scale_named(scale)
         if mine:
-            allowed = "omit it with --data, --users, --dims, --epsilon or --mechanism"
+            allowed = "omit it with --data, --users, --dims, --epsilon, --mechanism, --sampled or --repeats"
             opt.check("target =", repr(target), target in ("all", "own"), allowed)
             target = "own"
             own, path = _own(context.params, size)

@@ -22,6 +22,9 @@ _COLUMNS = ["dimension", "low", "high", "next_low", "next_high", "range_kept", "
 def rounds(
     tallies: Annotated[list[Path], Argument(help="One tally per round, in order of time.")],
     noise: Annotated[str, Option(help="memoized (responses repeat in each round) or fresh.")] = "memoized",
+    row_budget: Annotated[
+        int, Option(help="With memoized noise: new values that a device may pay for per question.")
+    ] = 1,
     confidence: Annotated[float, Option(help="Confidence level of the intervals.")] = 0.95,
     png: PNG = None,
     json: JSON = False,
@@ -29,17 +32,20 @@ def rounds(
     """Compare the rounds of a series: average, last change and trend, with confidence intervals.
 
     Fresh noise is independent between rounds and averages out. Memoized responses share noise between rounds, to an
-    unknown degree; their intervals are therefore conservative.
+    unknown degree; their intervals are therefore conservative. A device whose row budget is spent (1 unless its ledger
+    has another reports_per_survey) repeats stored responses: intervals of later rounds allow for any change.
 
     Example: hdr4me rounds week-1.tally week-2.tally week-3.tally --noise memoized --png trend.svg
     """
     import numpy as np
     from scipy.special import ndtri
 
-    from hdr4me.accounting.rounds import average, difference, slope
+    from hdr4me.accounting.rounds import average, difference, slope, stale_note
+    from hdr4me.statistics.rounds import stale_slack
     from hdr4me.tally import Tally
 
     opt.check("--noise", repr(noise), noise in ("memoized", "fresh"), "memoized or fresh")
+    opt.check("--row-budget", row_budget, row_budget >= 1, "a positive integer")
     opt.check("--confidence", confidence, 0 < confidence < 1, "a number between 0 and 1")
     if len(tallies) < 2:
         raise InvalidInput("a trend needs at least two tallies: use hdr4me estimate for one")
@@ -49,15 +55,17 @@ def rounds(
     for path, tally in zip(tallies, loaded, strict=True):
         if tally.survey.series != loaded[0].survey.series:
             raise InvalidInput(f"{path} and {tallies[0]} have different surveys and cannot be compared")
-    tables = [tally.estimate().table() for tally in loaded]
+    answers = [tally.estimate() for tally in loaded]
+    tables = [answer.table() for answer in answers]
     x, s = (
         np.array([[row[key] for row in t] for t in tables], float) for key in ("estimate", "standard_error")
     )
     memoized, z, last = noise == "memoized", float(ndtri((1 + confidence) / 2)), len(x) - 1
+    stale = stale_slack(answers, row_budget if memoized else len(x))
     parts = {
-        "average": average(x, s, memoized=memoized),
-        "change": difference(x, s, last - 1, last, memoized=memoized),
-        "trend": slope(x, s, memoized=memoized),
+        "average": average(x, s, memoized=memoized, stale=stale),
+        "change": difference(x, s, last - 1, last, memoized=memoized, stale=stale),
+        "trend": slope(x, s, memoized=memoized, stale=stale),
     }
     rows: list[dict[str, Any]] = []
     shown: list[list[object]] = []
@@ -66,24 +74,27 @@ def rounds(
         row |= {"rounds": x[:, i].tolist(), "standard_errors": s[:, i].tolist()}
         line = [named["dimension"], named["category"] or "", row["rounds"][-1]]
         for name, part in parts.items():
-            value, reach = float(part.estimate[i]), z * float(part.standard_error[i])
+            value, reach = float(part.estimate[i]), float((z * part.standard_error + part.slack)[i])
             row[name] = {"estimate": value, "lower": value - reach, "upper": value + reach}
             line += [value, reach]
         rows.append(row)
         shown.append(line)
     if png is not None:
         made = provenance(None, loaded[0].survey.epsilon, confidence)
-        opt.write_picture(png, _draw(rows, x, z * s, memoized), made)
+        opt.write_picture(png, _draw(rows, x, z * s + stale, memoized), made)
     if json:
         users = [tally.n_reports for tally in loaded]
-        print_json({"noise": noise, "confidence": confidence, "users": users, "rows": rows})
+        note = {"note": stale_note(row_budget)} if stale.any() else {}
+        print_json({"noise": noise, "confidence": confidence, "users": users, **note, "rows": rows})
         return
     print_table(
         f"{len(x)} rounds, {100 * confidence:g} % confidence intervals, {noise} noise",
         ["dimension", "category", "last round", "average", "±", "last change", "±", "trend per round", "±"],
         shown,
     )
-    if memoized:
+    if stale.any():
+        print_note(stale_note(row_budget))
+    elif memoized:
         print_note("Memoized noise does not average out: the intervals are conservative.")
 
 

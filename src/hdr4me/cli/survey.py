@@ -277,18 +277,13 @@ def _by_column(option: str, items: Sequence[str] | None, form: str) -> dict[str,
 
 
 def _missing(schema: Schema, declared: set[str]) -> list[str]:
-    """A note on the value that replaces a missing one, for dimensions that declare none."""
-    from hdr4me.survey import Categorical, Numeric
-
-    implied = [
-        f"{x.name} = " + (f"{x.default:g}" if isinstance(x, Numeric) else repr(x.default))
-        for x in schema
-        if isinstance(x, Numeric | Categorical) and not x.optional and x.name not in declared
-    ]
-    if not implied:
+    """A note on the dimensions that refuse missing values."""
+    strict = [x.name for x in schema if not x.replaces and x.columns == (x.name,) and x.name not in declared]
+    if not strict:
         return []
-    shown = _shortened(implied)
-    return [f"note: a missing value counts as {shown}; declare a default or make the dimension optional"]
+    return [
+        f"note: missing values of {_shortened(strict)} are refused; declare a default or optional to allow them"
+    ]
 
 
 def _shortened(words: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hdr4me.accounting.rounds import average
+from hdr4me.accounting.rounds import ROW_BUDGET, average, stale_note
 from hdr4me.atomic import write_bytes
 from hdr4me.collector.errors import Refusal
 from hdr4me.collector.stores.protocol import Quarantine, Round, Store
@@ -20,6 +20,7 @@ from hdr4me.errors import HDR4MEError
 from hdr4me.pages.answer import as_csv as rows_as_csv
 from hdr4me.pages.html import FIELDS, provenance
 from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.rounds import stale_slack
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps, loads
@@ -33,7 +34,7 @@ class Asked:
     """The parameters of a query: re-calibration method (None: raw), confidence level, whether to omit quarantine."""
 
     recalibrate: str | None = None
-    level: float = 0.95
+    confidence: float = 0.95
     without_quarantine: bool = False
 
 
@@ -47,7 +48,7 @@ class Snapshot:
     look: int  # the number of the snapshot, from 1: alarms spend their error probability over all of them
     every: Tally
     clean: Tally  # of the reports outside quarantine
-    documents: dict[Asked, dict[str, Any]] = field(default_factory=dict)
+    documents: dict[Asked | str, dict[str, Any]] = field(default_factory=dict)  # by query; "alarms"
 
     def save(self, path: Path, store: str) -> None:
         """Write the snapshot of a store to a file, which replaces the one before; a failure leaves no file."""
@@ -109,6 +110,10 @@ class Answers:
                 held = self._renewed(held, round, left_out)
         self._enough(held.every)
         return held
+
+    def shown(self, number: int) -> Snapshot | None:
+        """The snapshot that is shown of a round, if there is one in memory."""
+        return self._snapshots.get(number)
 
     def _enough(self, tally: Tally | None) -> Tally:
         if tally is None or tally.n_reports < self._least:
@@ -176,7 +181,7 @@ class Answers:
                 "averages of memoized responses are not re-calibrated: ask for one round, or for noise=fresh",
             )
         else:
-            found = estimated(tallies[0], asked) | _averaged(tallies, asked.level)
+            found = estimated(tallies[0], asked) | _averaged(tallies, asked.confidence)
         numbers = [round.number for round in rounds if round.number not in left_out]
         return {**found, "series": series, "rounds": numbers, "too_few_reports": left_out}
 
@@ -186,11 +191,11 @@ def estimated(tally: Tally, asked: Asked) -> dict[str, Any]:
     found, advice = tally.estimate(), []
     if asked.recalibrate is not None:
         better = found.recalibrate(asked.recalibrate)
-        rows, advice = better.table(level=asked.level), list(better.advice)
+        rows, advice = better.table(level=asked.confidence), list(better.advice)
     else:
-        rows = found.table(asked.level)
+        rows = found.table(asked.confidence)
     about = {"reports": tally.n_reports, "rejected": tally.rejected, "simultaneous": False}
-    made = provenance(tally.survey.fingerprint, tally.survey.epsilon, asked.level)
+    made = provenance(tally.survey.fingerprint, tally.survey.epsilon, asked.confidence)
     return {**made, **about, "advice": advice, "rows": rows}
 
 
@@ -203,15 +208,15 @@ def together(tallies: Sequence[Tally]) -> Tally:
     return total
 
 
-def _averaged(tallies: Sequence[Tally], level: float) -> dict[str, Any]:
+def _averaged(tallies: Sequence[Tally], confidence: float) -> dict[str, Any]:
     """The fields of the document for the average of rounds with memoized responses."""
     answers = [tally.estimate() for tally in tallies]
-    found = average(
-        [answer.value for answer in answers], [answer.standard_error for answer in answers], memoized=True
-    )
+    values, errors = [answer.value for answer in answers], [answer.standard_error for answer in answers]
+    stale = stale_slack(answers, ROW_BUDGET)
+    found = average(values, errors, memoized=True, stale=stale)
     fewest = np.min([answer.n_answers for answer in answers], axis=0)
-    reach = quantile(level, fewest) * found.standard_error
-    rows = answers[0].table(level)
+    reach = quantile(confidence, fewest) * found.standard_error + found.slack
+    rows = answers[0].table(confidence)
     for i, row in enumerate(rows):
         row |= {
             "estimate": float(found.estimate[i]),
@@ -221,7 +226,8 @@ def _averaged(tallies: Sequence[Tally], level: float) -> dict[str, Any]:
             "answers": int(sum(answer.n_answers[i] for answer in answers)),
         }
     advice = [
-        "The average of rounds with memoized responses; its standard errors are valid even if the noise repeats."
+        "The average of rounds with memoized responses; its standard errors are valid even if the noise repeats.",
+        *([stale_note(ROW_BUDGET)] if stale.any() else []),
     ]
     n = sum(tally.n_reports for tally in tallies)
     return {"reports": n, "rejected": {}, "advice": advice, "rows": rows}

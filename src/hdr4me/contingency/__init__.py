@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from hdr4me.contingency.plan import plan_tables
 from hdr4me.contingency.schema import table_schema
 from hdr4me.contingency.tables import Contingency, Tables, tables
 
-__all__ = ["Contingency", "Tables", "table_schema", "tables"]
+__all__ = ["Contingency", "Tables", "plan_tables", "table_schema", "tables"]

@@ -48,7 +48,7 @@ class Local:
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
     >>> engine = Local(threads=1)
-    >>> [block.shape for block in engine.reports(pa.table({"age": [31, None, 77]}), survey)]
+    >>> [block.shape for block in engine.reports(pa.table({"age": [31, 45, 77]}), survey)]
     [(3, 3)]
     """
 
@@ -58,14 +58,28 @@ class Local:
         if not isinstance(self.threads, int) or self.threads < 1:
             raise InvalidInput(f"threads = {self.threads!r} must be a positive integer")
 
-    def reports(self, records: Any, survey: Survey) -> Iterator[NDArray[np.uint8]]:
+    def reports(
+        self, records: Any, survey: Survey, *, on_quality: OnQuality = judge
+    ) -> Iterator[NDArray[np.uint8]]:
         """Reports of records, as blocks of uint8 [n, report_size], randomized with the operating system's generator.
 
         Records are files (a path, several, or `RecordFiles`), an Arrow table or batch, a frame (pandas, polars), or a
         matrix [n, columns] of numbers (`Schema.columns`) in which a categorical dimension holds category indices.
+        `on_quality` receives the data-quality report before the last block; by default it refuses unusable columns.
         """
         check_survey(survey)
-        return (self._block(source, survey) for source in self._sources(records, survey))
+        return self._reports(records, survey, on_quality)
+
+    def _reports(self, records: Any, survey: Survey, on_quality: OnQuality) -> Iterator[NDArray[np.uint8]]:
+        total, waiting = DataQuality.empty(survey), None
+        for source in self._sources(records, survey):
+            total += data_quality(source, survey)
+            if waiting is not None:
+                yield waiting
+            waiting = self._block(source, survey)
+        on_quality(total)
+        if waiting is not None:
+            yield waiting
 
     def perturb(
         self,

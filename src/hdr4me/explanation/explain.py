@@ -113,8 +113,9 @@ def _described(dimension: Dimension) -> tuple[str, Any]:
     """Describe the possible values of a dimension, and return an example value (None for a computed dimension)."""
     match dimension:
         case Numeric(low=low, high=high):
-            missing = "no value" if dimension.optional else f"{dimension.default:g} if it is missing"
-            return f"a number from {low:g} to {high:g}, or {missing}", float(f"{low + (high - low) / 3:.3g}")
+            default = "" if dimension.default is None else f", or {dimension.default:g} if it is missing"
+            missing = ", or no value" if dimension.optional else default
+            return f"a number from {low:g} to {high:g}{missing}", float(f"{low + (high - low) / 3:.3g}")
         case Selection(categories=categories, at_most=most):
             own = categories[: len(categories) - dimension.optional]
             missing = ", or missing" if dimension.optional else ""

@@ -100,11 +100,23 @@ class Deviation(Prediction):
         return normal.probability_all_exceed(*law, counts=k)
 
 
+# fmt: off
 @overload
-def deviation(mechanism: Any, *, users: int, epsilon: float | None = None, **options: Any) -> Deviation: ...
+def deviation(
+    mechanism: Any, *, users: int, epsilon: float | None = None,
+    dims: int = 1, sampled: int = 1, values: Any = None, probabilities: Any = None, prior: Any = None,
+    inclusion: Any = None, correlation: Any = None, variance: Variance = "exact", calibrated: bool = False,
+    domain: Domain = "scaled",
+) -> Deviation: ...
 @overload
-def deviation(mechanism: Any, *, users: int, epsilon: Sequence[float], **options: Any) -> list[Deviation]: ...
-def deviation(  # type: ignore[misc]  # the overloads stand for the options below
+def deviation(
+    mechanism: Any, *, users: int, epsilon: Sequence[float],
+    dims: int = 1, sampled: int = 1, values: Any = None, probabilities: Any = None, prior: Any = None,
+    inclusion: Any = None, correlation: Any = None, variance: Variance = "exact", calibrated: bool = False,
+    domain: Domain = "scaled",
+) -> list[Deviation]: ...
+# fmt: on
+def deviation(
     mechanism: Any,
     *,
     users: int,

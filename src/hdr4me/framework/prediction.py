@@ -48,12 +48,6 @@ class PredictedRow(NamedTuple):
         return f"{words} {self.dimension}"
 
 
-def own_unit(dimension: Any) -> float:
-    """A dimension's own units per unit of the scale [−1, 1]: half the range, a vector's norm, 1 for a frequency."""
-    low, high = dimension.bounds
-    return 1.0 if dimension.categories else (high - low) / 2
-
-
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """The errors of the rows of an answer, each N(bias, variance); rows with the same distribution form one class.
@@ -275,7 +269,7 @@ def survey_prediction(
     rows: list[PredictedRow] = []
     for j, dimension in enumerate(survey.schema.dimensions):
         names = dimension.categories or [""] * len(found[j])
-        unit = 1.0 if share else own_unit(dimension)
+        unit = 1.0 if share else dimension.half_range
         statistic = "share" if share else "mean"
         rows += [
             PredictedRow(dimension.name, name or statistic, len(rows) + i, unit)

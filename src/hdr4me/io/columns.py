@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Numeric, Schema, Survey
-from hdr4me.survey.dimension import FAULTS
+from hdr4me.survey.dimension import FAULTS, UNDECLARED
 
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.perturb import Columns
@@ -156,7 +156,8 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
 
 
 FIELDS = ("read", *FAULTS)
-_REPORTED = 0.01  # A share of faulty values above this is reported
+_REPORTED = 0.01  # a share of faulty values above this is reported
+_REPLACED = 0.05  # a share of replaced values above this is refused
 
 
 class RecordsWarning(UserWarning):
@@ -194,23 +195,49 @@ class DataQuality:
 
     def unusable(self) -> list[str]:
         """A sentence for each column without a usable value."""
+        return [sentence for sentence, usable in self._refused() if not usable]
+
+    def refused(self) -> list[str]:
+        """A sentence for each column that is refused.
+
+        Such a column has no usable value; or missing or unknown values, and its dimension declares neither a default
+        nor `optional`; or more than 5 % of its values would be replaced.
+        """
+        return [sentence for sentence, _ in self._refused()]
+
+    def _refused(self) -> list[tuple[str, bool]]:
+        """The sentence of each column that is refused, and whether the column has a usable value."""
         found = []
         for dimension, row in zip(self.schema, self.rows(), strict=True):
             faults = {name: fault for name, fault in dimension.faults().items() if not fault.usable}
-            if 0 < row["read"] <= sum(row[name] for name in faults):
-                parts = ", ".join(f"{row[name]:,} {fault.what}" for name, fault in faults.items())
-                found.append(f"column {dimension.name!r} has no usable value among {row['read']:,} ({parts})")
+            n, name = row["read"], f"column {dimension.name!r}"
+            replaced = {
+                fault.what: row[kind] for kind, fault in faults.items() if kind in FAULTS[:2] and row[kind]
+            }
+            parts = ", ".join(f"{row[kind]:,} {fault.what}" for kind, fault in faults.items())
+            if 0 < n <= sum(row[kind] for kind in faults):
+                found.append((f"{name} has no usable value among {n:,} ({parts})", False))
+            elif replaced and not dimension.replaces:
+                what = " and ".join(f"{_share(k, n)} are {what}" for what, k in replaced.items())
+                found.append((f"{name}: {what}, and {UNDECLARED}", True))
+            elif sum(replaced.values()) > _REPLACED * n:
+                effect = next(fault.effect for fault in faults.values() if fault.what in replaced)
+                what = " and ".join(f"{_share(k, n)} are {what}" for what, k in replaced.items())
+                found.append((f"{name}: {what} {effect}, which biases the answer", True))
         return found
 
     def notes(self) -> list[str]:
         """A sentence for each kind of faulty values above 1 % of a column, with their treatment."""
         return [
-            f"column {dimension.name!r}: {row[name]:,} of {row['read']:,} values "
-            f"({100 * row[name] / row['read']:.3g} %) are {fault.what} {fault.effect}"
+            f"column {dimension.name!r}: {_share(row[name], row['read'])} are {fault.what} {fault.effect}"
             for dimension, row in zip(self.schema, self.rows(), strict=True)
             for name, fault in dimension.faults().items()
             if fault.effect and row[name] > _REPORTED * row["read"]
         ]
+
+
+def _share(n: int, of: int) -> str:
+    return f"{n:,} of {of:,} values ({100 * n / of:.3g} %)"
 
 
 # Called with the data-quality report before the reports become visible; an exception discards them.
@@ -218,19 +245,20 @@ OnQuality = Callable[[DataQuality], None]
 
 
 def judge(quality: DataQuality, *, allow_unusable: bool = False) -> None:
-    """Warn of faulty values above 1 %; refuse a column without a usable value unless `allow_unusable`."""
-    unusable = quality.unusable()
-    if unusable and not allow_unusable:
-        raise refusal(unusable)
+    """Warn of faulty values above 1 %; refuse the columns of `DataQuality.refused` unless `allow_unusable`."""
+    refused = quality.refused()
+    if refused and not allow_unusable:
+        raise refusal(refused)
     for sentence in quality.notes():
         warnings.warn(sentence, RecordsWarning, stacklevel=3)
 
 
 def refusal(unusable: Sequence[str], remedy: str = "allow it (--allow-unusable)") -> InvalidInput:
-    """The error for columns without a usable value."""
+    """The error for columns that are refused."""
     more = f", and {len(unusable) - 3} columns more" if len(unusable) > 3 else ""
     return InvalidInput(
-        f"{'; '.join(unusable[:3])}{more}: check the range, the categories and the file, or {remedy}"
+        f"{'; '.join(unusable[:3])}{more}: check the schema (range, categories, default, optional) and the file, "
+        f"or {remedy}"
     )
 
 

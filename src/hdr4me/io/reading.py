@@ -111,7 +111,7 @@ def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
         if is_lines(text):
             yield from read_lines(text, schema.readers)
         else:
-            filled = [x.columns[0] for x in schema.readers if "" in x.categories]
+            filled = [x.columns[0] for x in schema.readers if x.accepts_blank]
             yield from read_delimited(text, schema.columns, part.delimiter, filled=filled)
 
 

@@ -198,12 +198,19 @@ def as_html(rows: Sequence[Row], title: str, lead: str, notes: Sequence[str] = (
     return html.page(title, lead, *parts)
 
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
 def as_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], made: Mapping[str, Any]) -> str:
     """A CSV file whose last columns are the provenance, because many programs do not support comment lines."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, [*columns, *made], extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({**row, **made} for row in rows)
+    # A spreadsheet would execute a text that begins like a formula.
+    writer.writerows(
+        {k: f"'{v}" if isinstance(v, str) and v[:1] in _FORMULA else v for k, v in {**row, **made}.items()}
+        for row in rows
+    )
     return buffer.getvalue()
 
 

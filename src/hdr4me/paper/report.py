@@ -15,6 +15,7 @@ from hdr4me.atomic import replacing, write_text
 from hdr4me.pages import html
 from hdr4me.pages.counted import counted
 from hdr4me.pages.document import Block, Heading, Picture, Table, Text, section, to_html, to_markdown
+from hdr4me.paper import items
 from hdr4me.paper.case_study import TABLE_COLUMNS, TOLERANCES, deviation_on, table2
 from hdr4me.paper.cells import MECHANISMS, CellResult, title_of
 from hdr4me.paper.claims import Verdict
@@ -117,7 +118,7 @@ def _summary(verdicts: Sequence[Verdict]) -> list[Block]:
     return section(
         "The claims",
         "Each assertion of the paper is a test on the numbers below, by the metric of the paper. **Reproduced**: the "
-        "test passes under every choice of λ*. **Depends on the choice of λ***: it passes under some choices. **Holds "
+        "test passes under every choice of λ*. **Depends on the choice** of λ*: it passes under some choices. **Holds "
         "in part**: it passes in some of the panels or mechanisms that the sentence mentions. **Holds in the paper's "
         "cells, false in general**: it passes, and a second test outside the paper's cells fails. **Needs the COV-19 "
         "data**: the outcome depends on means that the stand-in does not have. **Not reproduced**: it fails under "
@@ -474,7 +475,10 @@ def publish(results: Results, verdicts: Sequence[Verdict], about: About, output:
     }
     if not own:
         files["table-2.csv"] = _csv(TABLE_COLUMNS, table2())
-    if verdicts:
+    if verdicts and not own:
+        files["items.md"] = to_markdown(
+            items.TITLE, items.items_lead(), items.items_blocks(verdicts, _seeds(output))
+        )
         claims = {"claims": [asdict(v) for v in verdicts]}
         files["claims.json"] = _json({**claims, "claims_that_hold_under_a_choice": support_of(verdicts)})
     if results.clt:
@@ -505,6 +509,15 @@ def publish(results: Results, verdicts: Sequence[Verdict], about: About, output:
         with replacing(output / "numbers.parquet") as path:
             pq.write_table(pa.Table.from_pylist(numbers), path)
     return sorted(written)
+
+
+def _seeds(output: Path) -> dict[int, dict[str, str]]:
+    """The verdicts of runs with other seeds, from the files claims-seed-N.json beside the report."""
+    found = {}
+    for path in sorted(output.glob("claims-seed-*.json")):
+        claims = json.loads(path.read_text(encoding="utf-8"))["claims"]
+        found[int(path.stem.rpartition("-")[2])] = {item["name"]: item["verdict"] for item in claims}
+    return found
 
 
 def _csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

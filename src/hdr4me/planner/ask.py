@@ -140,6 +140,7 @@ def plan(
         worst,
         jointly,
         scales,
+        common,
         pairs_from=PAIRS_FROM if mechanisms is None else JOINT_FROM,
     )
     _check_deployable(setting, paired=mechanisms is not None and PAIR in tried, named=schema is not None)

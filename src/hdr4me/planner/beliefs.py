@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.prediction import own_unit
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.planner.workload import UNIFORM, Group, Workload
+from hdr4me.survey.tolerance import Tolerance
 from hdr4me.survey.values import as_number
 
 
@@ -25,28 +25,10 @@ def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[s
         raise InvalidInput(
             "a tolerance by name needs a schema, which has the names and units of the dimensions"
         )
-    known = {dimension.name: dimension for dimension in schema.dimensions}
-    unknown = {name: given for name, given in tolerance.items() if name not in known}
-    if unknown or not tolerance:
-        raise InvalidInput.of("tolerance", unknown, f"at least one of {', '.join(known)}")
-    own = {name: _own_tolerance(known[name], given) for name, given in tolerance.items()}
-    scaled = {name: value / own_unit(known[name]) for name, value in own.items()}
+    own = Tolerance.of(tolerance, schema)
+    scaled = own.scaled(schema)
     least = min(scaled.values())
-    return least, {name: scaled.get(name, np.inf) / least for name in known}, own
-
-
-def _own_tolerance(dimension: Any, given: Any) -> float:
-    """A tolerance in a dimension's own units: a number, or a text of a number and the schema's unit."""
-    own, unit = given, getattr(dimension, "unit", None)
-    words = "a positive number in the dimension's own units"
-    if isinstance(given, str):
-        number, _, word = " ".join(given.split()).partition(" ")
-        own = as_number(number)
-        if word and word != unit:
-            own, words = None, f"{words} ({unit!r})" if unit else f"{words} (the schema gives no unit)"
-    if isinstance(own, bool) or not isinstance(own, int | float) or not 0 < own < np.inf:
-        raise InvalidInput.of("tolerance", {dimension.name: given}, words)
-    return float(own)
+    return least, {name: scaled.get(name, np.inf) / least for name in schema.names}, dict(own.by_dimension)
 
 
 def prior_by_name(tally: Any, names: Sequence[str]) -> dict[str, Any]:
@@ -142,7 +124,7 @@ def _own_units(dimension: Any, given: Any) -> Prior:
         return as_prior(given)
     low, high = dimension.bounds
     own = as_prior(given, low, high)
-    return Prior(np.clip((own.values - low) / own_unit(dimension) - 1.0, -1.0, 1.0), own.shares)
+    return Prior(np.clip((own.values - low) / dimension.half_range - 1.0, -1.0, 1.0), own.shares)
 
 
 def _without_gaps(dimension: Any, given: Any, kind: str) -> tuple[Any, float | None]:

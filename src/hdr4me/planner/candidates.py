@@ -22,7 +22,7 @@ from hdr4me.channels.agreement import MAX_SIZE
 from hdr4me.channels.agreement.design import block_sizes, quick_second_moment
 from hdr4me.channels.response import Coordinate
 from hdr4me.framework.moments import mean_inverse_count, sampling_factor, widening
-from hdr4me.framework.prediction import PredictedRow, Prediction, one_report, own_unit
+from hdr4me.framework.prediction import PredictedRow, Prediction, one_report
 from hdr4me.framework.small_samples import Counts
 from hdr4me.mechanisms.joint import JOINT_FROM, optional_reach
 from hdr4me.mechanisms.priors import Prior
@@ -246,7 +246,7 @@ class Classes:
                     c for c, at in enumerate(zip(self.group, self.part, strict=True)) if at == (k, part)
                 ]
                 index = max(of_row, key=lambda c: float(self.variances[0, c]))
-                unit = group.choices if name == "number chosen" else 1.0 if part else own_unit(dimension)
+                unit = group.choices if name == "number chosen" else 1.0 if part else dimension.half_range
                 found.append(PredictedRow(dimension.name, name, index, float(unit)))
         return tuple(found)
 

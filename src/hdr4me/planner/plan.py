@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.framework import deviation
-from hdr4me.framework.prediction import Prediction, own_unit
+from hdr4me.framework.prediction import Prediction
 from hdr4me.mechanisms.registry import scaled_mechanism
 from hdr4me.pages.counted import counted
 from hdr4me.planner.candidates import (
@@ -137,7 +137,7 @@ class Option:
 
     def survey(self, schema: Schema | None = None, name: str = "") -> Survey:
         """The survey that deploys this option; `schema` may be left out if the plan was made for one."""
-        from hdr4me.survey import Survey
+        from hdr4me.survey import Survey, Tolerance
         from hdr4me.survey.design import design
 
         schema = self.schema if schema is None else schema
@@ -149,9 +149,14 @@ class Option:
             raise InvalidInput(
                 f"schema of {len(schema)} dimensions is not what was planned: {self.workload.what}"
             )
+        setting, tolerance = self.setting, None
+        if setting.tolerance is not None:
+            units = {d.name: d.half_range * setting.scales.get(d.name, 1.0) for d in schema.dimensions}
+            own = {name: setting.tolerance * unit for name, unit in units.items() if math.isfinite(unit)}
+            tolerance = Tolerance(own, self.probability, setting.jointly)
         if self.mechanism == BLOCKS:
             blocks = block_names(schema.names, self.sampled)
-            return Survey(schema, epsilon=self.epsilon, blocks=blocks, name=name)
+            return Survey(schema, epsilon=self.epsilon, blocks=blocks, name=name, tolerance=tolerance)
         priors = (self.workload.groups[k].prior for k in self.workload.numbers)
         questions = design(
             schema,
@@ -162,7 +167,12 @@ class Option:
             priors=dict(zip(Workload.number_names(schema), priors, strict=True)),
         )
         return Survey.from_questions(
-            schema, epsilon=self.epsilon, sampled=self.sampled, questions=questions, name=name
+            schema,
+            epsilon=self.epsilon,
+            sampled=self.sampled,
+            questions=questions,
+            name=name,
+            tolerance=tolerance,
         )
 
     @property
@@ -466,7 +476,7 @@ class Plan(Sequence[Option]):
         """The tolerance asked for in each dimension's own units, also where it was given on the scale [−1, 1]."""
         if self.asked_own or self.asked is None or self.best.schema is None:
             return dict(self.asked_own)
-        return {d.name: self.asked * own_unit(d) for d in self.best.schema.dimensions}
+        return {d.name: self.asked * d.half_range for d in self.best.schema.dimensions}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

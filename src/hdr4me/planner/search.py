@@ -45,6 +45,7 @@ class Setting:
     worst: bool = False
     jointly: bool = True
     scales: Mapping[str, float] = field(default_factory=dict)
+    tolerance: float | None = None
     effort: Effort = "table"
     pairs_from: float = JOINT_FROM
 

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.intervals import (
+    APPROXIMATE_NOTE,
+    NO_LAW_BELOW,
+    NO_LAW_NOTE,
     NORMAL,
     SMALL_SAMPLE,
     SMALL_SAMPLE_NOTE,
@@ -250,6 +253,13 @@ class Answer:
         wanted = self.small_sample.rows(1.0 - (1.0 - level) / self._n_joint(simultaneous))
         return np.flatnonzero((self.n_answers > 1) & wanted)
 
+    def _without_law(self) -> NDArray[np.int64]:
+        """The rows with a small sample whose statistic has neither a small-sample law nor intervals of its own."""
+        if self.intervals is not None:
+            return np.zeros(0, np.int64)
+        some = True if self.small_sample is None else np.isposinf(self.small_sample.effective)
+        return np.flatnonzero((self.n_answers > 1) & (self.n_answers < NO_LAW_BELOW) & some)
+
     def _n_joint(self, simultaneous: bool) -> int:
         """The number of intervals with joint coverage: those of rows that have one."""
         return max(int((self.n_answers > 1).sum()), 1) if simultaneous else 1
@@ -271,6 +281,10 @@ class Answer:
         for i in self._small_sample_rows(level, simultaneous).tolist():
             if not (own and self.statistics[i] == "mean"):  # that interval comes from the fitted prior
                 notes[i] = "; ".join(note for note in (notes[i], SMALL_SAMPLE_NOTE) if note)
+        if kind == "approximate":
+            notes = [note or APPROXIMATE_NOTE for note in notes]
+        for i in self._without_law().tolist():
+            notes[i] = "; ".join(note for note in (notes[i], NO_LAW_NOTE) if note)
         # Computed once: there may be a million rows.
         with_unit, with_note = any(units), any(notes)
 
@@ -282,7 +296,7 @@ class Answer:
                 "dimension": self.dimensions[i],
                 "category": self.categories[i],
                 "statistic": self.statistics[i],
-                "estimate": known(self.value[i], status != NONE),
+                "estimate": known(self.value[i], status not in (NONE, NOT_SIGNIFICANT)),
                 "standard_error": known(self.standard_error[i], status == OK),
                 "lower": known(low[i], status == OK),
                 "upper": known(high[i], status == OK),

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
+from hdr4me.accounting.rounds import may_be_stale
 from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.em import prior_from_counts
@@ -161,6 +162,7 @@ def _designed(following: Survey, survey: Survey, found: dict[int, Shape]) -> Sur
         sampled=following.sampled,
         questions=questions,
         name=following.name,
+        tolerance=following.tolerance,
     )
 
 
@@ -183,7 +185,8 @@ def _narrow(dimension: Any, found: Range | None) -> Any:
     low, high = dimension.bounds
     middle, half = (low + high) / 2, (high - low) / 2
     new = middle + half * found.low, middle + half * found.high
-    return replace(dimension, low=new[0], high=new[1], default=min(max(dimension.default, new[0]), new[1]))
+    default = None if dimension.default is None else min(max(dimension.default, new[0]), new[1])
+    return replace(dimension, low=new[0], high=new[1], default=default)
 
 
 def _weights(survey: Survey, ranges: dict[int, Range]) -> dict[str, int]:
@@ -292,6 +295,23 @@ def combine(rounds: Sequence[Counted], *, same_population: bool | None = None) -
         intervals=intervals,
         notes=notes,
     )
+
+
+def stale_slack(answers: Sequence[Answer], row_budget: int) -> Floats:
+    """For each round and row, the largest error by stale memoized responses: the width of the range, or 0."""
+    schema, first = answers[0].survey.schema, answers[0]
+    widths = {x.name: x.bounds[1] - x.bounds[0] if x.is_number else 1.0 for x in schema}
+    most = np.array(
+        [
+            widths[name]
+            if statistic == "mean"
+            else max(len(schema[name].rows), 1.0)
+            if "number" in statistic
+            else 1.0
+            for name, statistic in zip(first.dimensions, first.statistics, strict=True)
+        ]
+    )
+    return np.array([most * may_be_stale(number, row_budget) for number in range(1, len(answers) + 1)])
 
 
 def _shares(weights: Floats) -> Floats:

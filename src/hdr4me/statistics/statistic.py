@@ -20,6 +20,7 @@ from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.layout import Layout
 
 Progress = Callable[[int, int], None]
+STALE = "memoized responses: may be stale where a device's row budget is spent"
 
 
 class Counted(Protocol):
@@ -167,7 +168,7 @@ def estimate(counted: Counted) -> Answer:
             supported = [j for j in by_dimension if _supports(statistic, counted, j)]
             for part in statistic.parts(counted, supported):
                 by_dimension[part.dimension].append((statistic.name, part))
-    return _answer(counted, [pair for pairs in by_dimension.values() for pair in pairs])
+    return answer_of(counted, [pair for pairs in by_dimension.values() for pair in pairs])
 
 
 def ask(
@@ -204,16 +205,19 @@ def ask(
             if not _supports(asked, counted, j):
                 raise InvalidInput(asked.refusal(survey.schema.dimensions[j], channel_of(survey, j)[0]))
     parts = asked.parts(counted, chosen, **options)
-    return _answer(counted, [(asked.name, part) for part in parts], options.get("progress"))
+    return answer_of(counted, [(asked.name, part) for part in parts], options.get("progress"))
 
 
 def _supports(statistic: Statistic, counted: Counted, j: int) -> bool:
     return statistic.supports(counted.survey.schema.dimensions[j], channel_of(counted.survey, j)[0])
 
 
-def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress | None = None) -> Answer:
+def answer_of(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress | None = None) -> Answer:
+    """The answer with the rows of these parts, each with the name of its statistic."""
     survey = counted.survey
     parts = [part for _, part in pairs]
+    # A second stage shows that responses are memoized; a tally does not show which round it is of.
+    stale = STALE if survey.memoized_epsilon > survey.epsilon else ""
 
     def each(name: str, dtype: Any) -> NDArray[Any]:
         """The values of an attribute for each row; a single value is repeated."""
@@ -241,7 +245,11 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress 
         not_significant=each("not_significant", np.bool_),
         intervals=_intervals(parts, scale, middle, progress),
         small_sample=joined([(len(part.categories), part.small_sample) for part in parts], scale, middle),
-        notes=tuple(note for part in parts for note in part.notes or ("",) * len(part.categories)),
+        notes=tuple(
+            "; ".join(filter(None, (note, stale)))
+            for part in parts
+            for note in part.notes or ("",) * len(part.categories)
+        ),
     )
 
 

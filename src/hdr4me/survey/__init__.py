@@ -11,6 +11,7 @@ from hdr4me.survey.numeric import Numeric, Product
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
 from hdr4me.survey.survey import Survey
+from hdr4me.survey.tolerance import Tolerance
 from hdr4me.survey.vector import Vector
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "Schema",
     "Selection",
     "Survey",
+    "Tolerance",
     "Vector",
 ]

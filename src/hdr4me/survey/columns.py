@@ -78,7 +78,7 @@ class NumberColumn(Column):
         inside = np.clip(numbers, dimension.low, dimension.high)
         if dimension.optional:
             return pa.array(inside, mask=np.isnan(numbers))
-        return pa.array(np.where(np.isnan(numbers), dimension.default, inside))
+        return pa.array(np.where(np.isnan(numbers), dimension.fallback, inside))
 
 
 def number_counts(values: NDArray[Any], low: float, high: float) -> tuple[int, int, int]:
@@ -137,7 +137,7 @@ def product_of(first: NDArray[Any], second: NDArray[Any], dimension: Product) ->
     """The products on [−1, 1] of two arrays of numbers in the product's order; NaN counts as the number's default."""
     found = np.ones(len(first))
     for values, factor in zip((first, second), dimension.both, strict=True):
-        clean = np.clip(np.where(np.isnan(values), factor.default, values), factor.low, factor.high)
+        clean = np.clip(np.where(np.isnan(values), factor.fallback, values), factor.low, factor.high)
         found *= 2.0 * ((clean - factor.low) / (factor.high - factor.low)) - 1.0
     return found
 
@@ -247,7 +247,7 @@ class SelectionColumn(DistinctColumn):
         """Missing; no known choice; known and unknown choices; too many choices."""
         found, wrong = self._dimension.choices(value)
         faults = (
-            value is None or value == "",
+            self._dimension.quality(value) == "missing",
             wrong and not found,
             wrong and found,
             self._dimension.at_most < len(found),

@@ -30,7 +30,7 @@ class Bucket(Dimension):
     edges
         At least three increasing numbers.
     default
-        The number that replaces a missing value; the middle of the range unless given.
+        The number that replaces a missing value. Without it, missing values are refused.
     column
         The column that holds the number.
 
@@ -173,6 +173,10 @@ class Joint(Dimension):
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(column for part in self.joint for column in part.columns)
+
+    @property
+    def replaces(self) -> bool:
+        return all(part.replaces for part in self.joint)
 
     def encode(self, value: Any, size: int) -> int:
         values = value if isinstance(value, list | tuple) else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey.canonical import parse, shallow
 from hdr4me.survey.category_file import looking_in, read_list
 from hdr4me.survey.dimension import Dimension, dimension_from_dict
-from hdr4me.survey.values import first_twice
+from hdr4me.survey.values import first_twice, suggestion
 
 _SHOWN = 20  # dimensions shown in a notebook
 MAX_DIMENSIONS = 65536  # two bytes in a report give the question
@@ -49,11 +50,11 @@ class Schema:
         own = [x.name for x in self.dimensions if x.columns == (x.name,)]
         derived = [name for x in self.dimensions for name in x.columns]
         self.columns: tuple[str, ...] = tuple(dict.fromkeys([*own, *derived]))
-        """The columns of a record: those that have a dimension of their own, then those that only derived ones read."""
+        """The columns of a record: those with a dimension of their own, then those of derived dimensions only."""
 
     @property
     def readers(self) -> tuple[Dimension, ...]:
-        """For each of `columns` the dimension, or the part of one, whose rule cleans it."""
+        """For each of `columns`, the dimension or the part of a dimension that cleans it."""
         found = {leaf.columns[0]: leaf for x in self.dimensions for leaf in x.leaves}
         return tuple(found[name] for name in self.columns)
 
@@ -91,8 +92,26 @@ class Schema:
     def index(self, name: str) -> int:
         """The index of the dimension called `name`."""
         if name not in self._index:
-            raise InvalidInput(f"no dimension is called {name!r}")
+            raise InvalidInput(f"no dimension is called {name!r}{suggestion(name, self.names)}")
         return self._index[name]
+
+    def check(self, record: Mapping[str, Any]) -> None:
+        """Refuse a record with an unknown field, or with a value that `Dimension.check` refuses.
+
+        >>> from hdr4me.survey import Numeric
+        >>> Schema([Numeric("age", 0, 120)]).check({"Age": 30})
+        Traceback (most recent call last):
+        hdr4me.errors.InvalidInput: the record has a field 'Age' that the survey does not have; did you mean 'age'?
+        """
+        if unknown := [str(name) for name in record if name not in self._readers]:
+            hint = suggestion(unknown[0], self.columns)
+            raise InvalidInput(f"the record has a field {unknown[0]!r} that the survey does not have{hint}")
+        for name, reader in self._readers.items():
+            reader.check(record.get(name))
+
+    @cached_property
+    def _readers(self) -> dict[str, Dimension]:
+        return dict(zip(self.columns, self.readers, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as a document for JSON."""

@@ -28,6 +28,7 @@ from hdr4me.survey.question import (
     split_budget,
 )
 from hdr4me.survey.schema import Schema
+from hdr4me.survey.tolerance import Tolerance
 from hdr4me.survey.values import is_unicode
 
 FORMAT, VERSION = "hdr4me-survey", 2
@@ -73,6 +74,10 @@ class Survey:
         The budget of all reports of an unchanged value together, larger than `epsilon`. Each report then passes a
         memoized response through a second stage of fresh noise. Chooses the mechanisms for numbers and categories.
 
+    tolerance
+        The accuracy that the survey is planned for (`Tolerance`). It is part of the document, so that the collector's
+        dashboard compares the results with it; a survey without it has the same document as before.
+
     Examples
     --------
     >>> from hdr4me.survey import Categorical, Numeric
@@ -89,6 +94,7 @@ class Survey:
     sampled: int
     questions: tuple[Question, ...]
     name: str
+    tolerance: Tolerance | None
 
     def __init__(
         self,
@@ -104,6 +110,7 @@ class Survey:
         weights: Mapping[str, int] | None = None,
         purpose: str | None = None,
         memoized_epsilon: float | None = None,
+        tolerance: Tolerance | None = None,
     ) -> None:
         from hdr4me.survey.design import check_memoized, design, mechanism_for
 
@@ -123,7 +130,7 @@ class Survey:
             if memoized_epsilon is None
             else split_budget(float(memoized_epsilon), int(sampled)),
         )
-        self._adopt(schema, float(epsilon), int(sampled), questions, name)
+        self._adopt(schema, float(epsilon), int(sampled), questions, name, tolerance)
         warn_if_large(self.epsilon)
 
     @classmethod
@@ -135,27 +142,34 @@ class Survey:
         sampled: int,
         questions: Sequence[Question],
         name: str = "",
+        tolerance: Tolerance | None = None,
     ) -> Survey:
         """A survey from existing questions, which are checked.
 
         Parameters
         ----------
-        schema, epsilon, sampled, name
+        schema, epsilon, sampled, name, tolerance
             As for a new survey.
         questions
             The questions; every dimension must be in exactly one of them.
         """
         _check(schema, epsilon, sampled, name)
         survey = cls.__new__(cls)
-        survey._adopt(schema, float(epsilon), int(sampled), tuple(questions), name)
+        survey._adopt(schema, float(epsilon), int(sampled), tuple(questions), name, tolerance)
         return survey
 
     def _adopt(
-        self, schema: Schema, epsilon: float, sampled: int, questions: tuple[Question, ...], name: str
+        self,
+        schema: Schema,
+        epsilon: float,
+        sampled: int,
+        questions: tuple[Question, ...],
+        name: str,
+        tolerance: Tolerance | None,
     ) -> None:
         check_questions(schema, questions)
         check_budget(epsilon, sampled, len(questions))
-        values = (schema, epsilon, sampled, questions, name)
+        values = (schema, epsilon, sampled, questions, name, tolerance)
         for field, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, field, value)
         if sampled > 1 and self.weighted:
@@ -268,6 +282,7 @@ class Survey:
             **self.schema.to_dict(),
             "questions": questions,
             "channels": [channel.to_dict() for channel in self.channels],
+            **({} if self.tolerance is None else {"tolerance": self.tolerance.to_dict()}),
         }
 
     @cached_property
@@ -307,8 +322,10 @@ class Survey:
             if found[0] != claimed:
                 raise FingerprintMismatch("the survey document", claimed, found[0])
             epsilon, sampled, name = (document[key] for key in _SETTINGS)
+            given = document.get("tolerance")
+            tolerance = None if given is None else Tolerance.from_dict(given, schema)
             survey = cls.from_questions(
-                schema, questions=questions, epsilon=epsilon, sampled=sampled, name=name
+                schema, questions=questions, epsilon=epsilon, sampled=sampled, name=name, tolerance=tolerance
             )
         except InvalidInput as error:
             raise FormatError(f"not a valid survey: {error}") from error
@@ -372,7 +389,7 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
     version = document.get("version")
     if type(version) is not int or version != VERSION:
         raise FormatError(f"survey of version {version!r}: this program supports version {VERSION}")
-    if odd := set(document) ^ _FIELDS:
+    if odd := (set(document) - {"tolerance"}) ^ _FIELDS:
         raise FormatError(f"not a survey: fields missing or unknown: {', '.join(sorted(map(repr, odd)))}")
     return document
 

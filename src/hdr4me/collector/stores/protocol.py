@@ -171,6 +171,10 @@ class Store(Registry):
         """Accept no more reports for a round; closing a closed round changes nothing."""
 
     @abstractmethod
+    def correct_dates(self, day: date) -> None:
+        """Replace dates of rounds that are after a day by that day: they were written under a wrong clock."""
+
+    @abstractmethod
     def rounds(self) -> list[Round]:
         """Every round, by number."""
 
@@ -381,18 +385,23 @@ class Kept(NamedTuple):
     clock: str | None = None
 
 
-def finalize_due(store: Store, *, now: datetime, grace_days: int) -> Kept:
+def finalize_due(store: Store, *, now: datetime, grace_days: int, steady: bool = False) -> Kept:
     """Finalize every round that was closed more than `grace_days` full days ago.
 
-    If the clock is behind the times in the store, it is or was wrong, and no round is finalized. Neither is a damaged
-    round, so that a backup can still help: Damaged is raised.
+    If the clock is behind the times in the store, it is or was wrong, and no round is finalized. If the clock is known
+    to be `steady`, it was wrong: dates in the future become today. A damaged round is not finalized, so that a backup
+    can still help: Damaged is raised.
     """
     rounds, day, hour = store.rounds(), day_of(now), int(now.timestamp() // 3600)
     days = [known for r in rounds for known in (r.opened, r.closed) if known is not None]
     hours = [arrival.hour for r in rounds if r.state != "finalized" for arrival in store.arrivals(r.number)]
+    text = f"the clock says {day}, and the store has a round of {max(days, default=day)}"
+    if steady and max(days, default=day) > day:
+        store.correct_dates(day)
+        return Kept((), text)
     if max(days, default=day) > day:
-        return Kept((), f"the clock says {day}, and the store has a round of {max(days)}: set the clock")
-    if max(hours, default=hour) > hour:
+        return Kept((), f"{text}: set the clock")
+    if max(hours, default=hour) > hour and not steady:
         text = f"the clock says hour {hour}, and the store has reports of hour {max(hours)}: set the clock"
         return Kept((), text)
     last = day - timedelta(days=grace_days + 1)

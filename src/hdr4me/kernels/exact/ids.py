@@ -8,8 +8,8 @@ from hdr4me.kernels.machine.jit import kernel
 
 
 @kernel()
-def merge(high_a, low_a, high_b, low_b, high, low):  # type: ignore[no-untyped-def]
-    """Merge the sorted ids a and b into `high` and `low`, which fit both."""
+def merge(high_a, low_a, owner_a, high_b, low_b, owner_b, high, low, owner):  # type: ignore[no-untyped-def]
+    """Merge the sorted ids a and b and their owners into `high`, `low` and `owner`, which fit both."""
     i, j, k = 0, 0, 0
     n, m = high_a.size, high_b.size
     # Both are loaded and one is selected: a branch would be mispredicted half of the time.
@@ -19,12 +19,13 @@ def merge(high_a, low_a, high_b, low_b, high, low):  # type: ignore[no-untyped-d
         first = (a < b) | ((a == b) & (la <= lb))
         high[k] = a if first else b
         low[k] = la if first else lb
+        owner[k] = owner_a[i] if first else owner_b[j]
         i += first
         j += not first
         k += 1
-    high[k : k + n - i], low[k : k + n - i] = high_a[i:], low_a[i:]
+    high[k : k + n - i], low[k : k + n - i], owner[k : k + n - i] = high_a[i:], low_a[i:], owner_a[i:]
     k += n - i
-    high[k:], low[k:] = high_b[j:], low_b[j:]
+    high[k:], low[k:], owner[k:] = high_b[j:], low_b[j:], owner_b[j:]
 
 
 @kernel()
@@ -73,7 +74,8 @@ def mark_set(bits, shift, high, found):  # type: ignore[no-untyped-def]
 def warm() -> None:
     """Compile all functions, so that the first upload does not wait for the compiler."""
     one = np.zeros(1, np.uint64)
-    merge(one, one, one, one, np.zeros(2, np.uint64), np.zeros(2, np.uint64))
+    owner, two = np.zeros(1, np.uint32), np.zeros((2, 2), np.uint64)
+    merge(one, one, owner, one, one, owner, *two, np.zeros(2, np.uint32))
     mark_known(one, one, one, one, np.zeros(1, bool))
     set_bits(np.zeros(8, np.uint8), np.uint64(58), one)
     mark_set(np.zeros(8, np.uint8), np.uint64(58), one, np.zeros(1, bool))
