@@ -191,7 +191,9 @@ def compare(
     if found.data_quality.counts[:, 1:].any():
         show_quality(found.data_quality)
     for title, rows in found.titled().items():
-        line = f"{title}: {found.users:,} users, {counted(repeats, 'simulated collection')} per row; scale of the errors: {rows[0].scale}"
+        line = (
+            f"{title}: {found.users:,} users, {counted(repeats, 'collection')} each; errors: {rows[0].scale}"
+        )
         cells = [row.cells() for row in rows]
         used = [i for i in range(len(COLUMNS)) if any(row[i] is not None for row in cells)]
         print_table(line, [COLUMNS[i] for i in used], [[row[i] for i in used] for row in cells])
