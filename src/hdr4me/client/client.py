@@ -26,10 +26,10 @@ class Client:
     """Turns a record into a report: draws m of the survey's questions without replacement and answers them.
 
     The randomness is the operating system's, and there is no seed. A record with an unknown key, or with an unusable
-    value for which the survey declares neither a default nor `optional`, is refused before anything is drawn. Otherwise,
-    the number and kind of random draws and the form of the report do not depend on the record: an unusable value
-    is replaced by its default and randomized like any other value. A client with a ledger records the budget as spent
-    before it returns the report.
+    value for which the survey declares neither a default nor `optional`, is refused before anything is drawn.
+    Otherwise, the number and kind of random draws and the form of the report do not depend on the record: an unusable
+    value is replaced by its default and randomized like any other value. A client with a ledger records the budget as
+    spent before it returns the report.
 
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120), Numeric("height", 0, 250)]), mechanism="duchi")
