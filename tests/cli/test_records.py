@@ -1,4 +1,4 @@
-"""`survey` and `perturb` with the files that people have."""
+"""`survey` and `perturb` with real-world files."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ def _open_round(store: Store, document: Survey | None, new_round: bool) -> int |
 
 
 def _check_uploads(store: Store, open_uploads: bool) -> None:
-    """Open uploads to anyone if that is asked for; otherwise say so if nobody can send reports."""
+    """Open uploads to anyone if requested; otherwise print a note if there is no upload token."""
     from hdr4me.collector.stores.protocol import ANYONE
 
     tokens = store.tokens()
@@ -197,7 +197,7 @@ def _check_uploads(store: Store, open_uploads: bool) -> None:
         _add_token(store, "send", "anyone", 36_500, anyone=True)
     elif not open_uploads and all(token.scope != "send" for token in tokens):
         print_note(
-            "nobody can send reports yet: hdr4me token add --scope send, or restart with --open-uploads"
+            "no upload token exists: create one with hdr4me token add --scope send, or restart with --open-uploads"
         )
 
 

@@ -144,7 +144,8 @@ def show_quality(quality: DataQuality) -> None:
     """Print the counts of usable, missing, unknown and out-of-range values."""
     rows = quality.rows()
     title = f"Data quality of {quality.n_records:,} records (counted from true values: not private)"
-    print_table(title, list(rows[0]), [list(row.values()) for row in rows])
+    heads = [{"low": "below range", "high": "above range"}.get(name, name) for name in rows[0]]
+    print_table(title, heads, [list(row.values()) for row in rows])
 
 
 def tally(

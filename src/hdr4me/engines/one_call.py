@@ -17,7 +17,7 @@ def collect(data: Any, survey: Survey) -> Tally:
     """Randomize every record and count the reports; neither records nor reports are kept.
 
     `data` is a frame (pandas, polars), an Arrow table, a matrix, or files. Use it for simulations, and where one
-    machine holds the records; on devices, use `Client`. A warning or an error reports unusable values.
+    machine holds the records; on devices, use `Client`. Unusable values give a warning or an error.
 
     Examples
     --------
