@@ -83,7 +83,9 @@ def test_means_by_group_cover() -> None:
     rng, inside, total = np.random.default_rng(2), 0, 0
     for _ in range(30):
         visits, group = rng.choice(COLUMNS["visits"][0], 80), rng.choice(["a", "b"], 80, p=[0.7, 0.3])
-        source = from_batch(next(iter(record_batches(pa.table({"visits": visits, "group": group}), survey))), survey)
+        source = from_batch(
+            next(iter(record_batches(pa.table({"visits": visits, "group": group}), survey))), survey
+        )
         block = perturb_any(source.columns, survey, source.n, source.vectors, SeededDraws(rng))
         pairs = hd.PairCounts(survey, [("visits", "group")]).add_block(block)
         answer = hd.ask(hd.Tally(survey).add_block(block), "mean_by", ["visits", "group"], pairs=pairs)
@@ -104,7 +106,11 @@ def test_rows_say_what_their_intervals_assume(survey_of: Any, tally_of: Any) -> 
         answer = hd.ask(tally, statistic, "x", **options)
         assert all(row["note"] for row in answer.table(kind="approximate"))
         low, high = answer.interval()
-        truth = np.quantile(score, options["p"]) if "p" in options else (score[:, None] <= options["x"]).mean(axis=0)
+        truth = (
+            np.quantile(score, options["p"])
+            if "p" in options
+            else (score[:, None] <= options["x"]).mean(axis=0)
+        )
         assert ((low <= truth) & (truth <= high)).all()
     assert APPROXIMATE_NOTE in hd.ask(tally, "variance").table(kind="approximate")[0]["note"]
     vectors = hd.Survey(hd.Schema([hd.Vector("v", 3)]), epsilon=4.0)
