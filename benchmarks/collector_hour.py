@@ -32,7 +32,7 @@ def run(path: str, reports: int) -> dict[str, float]:
     """The longest write within the hour, the first write after it, and the steps of maintenance, in seconds."""
     schema = hd.Schema([hd.Numeric(f"x{i}", 0, 1) for i in range(16)])
     survey = hd.Survey(schema, epsilon=2.0, mechanism="duchi", sampled=1)
-    payload = hd.Client(survey).report({}).to_bytes(survey)
+    payload = hd.Client(survey).report({f"x{i}": 0.5 for i in range(16)}).to_bytes(survey)
     store = open_store(path)
     store.open_round(survey, now=datetime.now(UTC))
     hour = hour_now() - 2

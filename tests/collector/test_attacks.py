@@ -10,6 +10,7 @@ import secrets
 import shutil
 import sqlite3
 import stat
+import threading
 import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -36,29 +37,29 @@ from hdr4me.collector.sending import NotAccepted, Spool, send
 from hdr4me.collector.stores.protocol import ANYONE, finalize_due
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.survey import Survey
+from hdr4me.survey import Categorical, Survey
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = int(NOW.timestamp() // 3600)
 PATH = "/v1/rounds/1/reports"
 
 
-def a_record(survey: Survey) -> dict[str, object]:
-    """A value for each dimension."""
-    return {dimension.name: (dimension.categories or (0,))[0] for dimension in survey.schema}
+def record_of(survey: Survey) -> dict[str, Any]:
+    """A value for every dimension."""
+    return {one.name: one.categories[0] if isinstance(one, Categorical) else 0.5 for one in survey.schema}
 
 
 def arrivals(survey: Survey, n: int, hour: int = HOUR, round: int = 1, source: int = 0) -> list[Arrival]:
     """n reports under new ids."""
     client = Client(survey)
-    payload = client.report(a_record(survey)).to_bytes(survey)
+    payload = client.report(record_of(survey)).to_bytes(survey)
     return [Arrival(round, secrets.token_bytes(16), payload, hour, source) for _ in range(n)]
 
 
 def upload(survey: Survey, id: str | None = None) -> tuple[bytes, dict[str, str]]:
     """Body and headers of one report."""
     headers = {"content-type": "application/json", "idempotency-key": id or secrets.token_hex(16)}
-    return Client(survey).report(a_record(survey)).to_json().encode(), headers
+    return Client(survey).report(record_of(survey)).to_json().encode(), headers
 
 
 # -- one writer --------------------------------------------------------------------------------------------------
@@ -326,13 +327,13 @@ def test_no_link_is_printed_into_a_journal(
     assert main(given) == 0
     said = capsys.readouterr().err
     assert "#key=" not in said
-    assert "nobody can send reports yet" in said
+    assert "no upload token exists" in said
     assert main([*given, "--link", "--open-uploads"]) == 0
     assert "#key=" in capsys.readouterr().err
     with closing(open_registry(tmp_path / "c.db")) as registry:
         assert [token.sha256 for token in registry.tokens()] == [ANYONE]
     assert main(given) == 0  # opened once, uploads stay open until the token of anyone is revoked
-    assert "nobody can send" not in capsys.readouterr().err
+    assert "no upload token" not in capsys.readouterr().err
 
 
 # -- rounds ------------------------------------------------------------------------------------------------------
@@ -903,3 +904,83 @@ def test_the_files_for_production(tmp_path: Path) -> None:
     (tmp_path / "collector.toml").write_text((DEPLOY / "collector.toml").read_text())
     assert options["database"] in (DEPLOY / "hdr4me-collector.service").read_text()
     assert main(["serve", "--config", str(tmp_path / "collector.toml")]) == 2  # there is no such survey
+
+
+def test_each_promise_of_the_documentation_names_an_existing_test() -> None:
+    folder = Path(__file__).parent
+    text = (folder.parents[1] / "docs" / "security.md").read_text()
+    table = text.partition("## Promises of the collector")[2].partition("\nInherent")[0]
+    named = re.findall(r"`(?:(test_\w+\.py)::)?(test_\w+)`", table)
+    assert len(named) > 25
+    for file, test in named:
+        assert f"def {test}(" in (folder / (file or "test_attacks.py")).read_text(), test
+    for file in re.findall(r"`(test_\w+\.py)`", table):
+        assert (folder / file).exists()
+
+
+def test_input_that_is_nested_deeply_is_a_plain_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "deep.json").write_text("[" * 200_000)
+    for command in (["survey"], ["explain"], ["estimate"]):
+        assert main([*command, str(tmp_path / "deep.json")]) == 2
+    assert "bug in hdr4me" not in capsys.readouterr().err
+
+
+def test_a_race_of_all_operations_loses_nothing(
+    store: Any, where: Any, tmp_path: Path, small_survey: Survey
+) -> None:
+    """Writers, deletion, export, backup, readers, maintenance, closing and finalization at once."""
+    store._fold_at = 50
+    for _ in range(2):
+        store.open_round(small_survey, now=NOW)
+    batches = [arrivals(small_survey, 10, HOUR + i % 3) for i in range(60)]
+    failed: list[BaseException] = []
+    stored: set[bytes] = set()
+
+    def guarded(work: Any) -> Any:
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:
+                failed.append(error)
+
+        return run
+
+    def writer() -> None:
+        for batch in batches:
+            write(store, batch)
+            stored.update(one.id for one in batch)
+
+    def deleter() -> None:
+        for batch in batches[::3]:
+            for _ in range(500):
+                if store.delete(1, batch[0].id):
+                    stored_deleted.add(batch[0].id)
+                    break
+                time.sleep(0.01)
+
+    stored_deleted: set[bytes] = set()
+
+    def reader() -> None:
+        for _ in range(10):
+            assert store.tally(1).n_reports <= 600
+            sum(len(block) for block in store.blocks(1, on_damage=lambda _: None))
+
+    def other() -> None:
+        backup(where, tmp_path / "saved")
+        store.close_round(2, now=NOW)
+        store.finalize(2)
+        for _ in range(50):
+            store.maintain()
+
+    threads = [threading.Thread(target=guarded(work)) for work in (writer, deleter, reader, reader, other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failed == []
+    ids = {id for block in store.blocks(1) for id in block.ids}
+    assert ids == stored - stored_deleted
+    assert len(stored_deleted) == 20
+    assert store.tally(1).n_reports == len(ids) == store.round(1).stored

@@ -24,6 +24,8 @@ ID_SIZE = 16  # bytes of a report's id: random, generated with the report, never
 # Block numbers below it are random; the SQLite store numbers small blocks from here on until it merges them.
 FRESH = 1 << 61
 
+_INTEGERS = [int, int, int]
+
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
 
@@ -49,9 +51,9 @@ class Batch:
     written: asyncio.Future[None] | None = None  # done when the result is durable
 
     def __post_init__(self) -> None:
-        for name, value in (("round", self.round), ("hour", self.hour), ("source", self.source)):
-            if type(value) is not int or not 0 <= value < 1 << 31:
-                raise InvalidInput.of(name, value, "an integer from 0 to 2^31 - 1")
+        numbers = (self.round, self.hour, self.source)
+        if [*map(type, numbers)] != _INTEGERS or min(numbers) < 0 or max(numbers) >= 1 << 31:
+            raise InvalidInput.of("round, hour, source", numbers, "integers from 0 to 2^31 - 1")
         if type(self.ids) is not bytes or len(self.ids) % ID_SIZE:
             raise InvalidInput.of("ids", self.ids[:40], f"{ID_SIZE} bytes for each report")
         n, size = len(self), len(self.data)

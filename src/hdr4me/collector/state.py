@@ -285,7 +285,7 @@ class Collector:
 
     def _renew(self) -> None:
         """Read the data that every request needs; called in a thread."""
-        self.access.tokens = self.store.tokens()
+        self.access.renew(self.store.tokens())
         rounds, forms = self.store.rounds(), dict(self.forms)
         known = {one.survey.fingerprint for one in forms.values()}
         for round in rounds:

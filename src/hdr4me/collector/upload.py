@@ -61,10 +61,10 @@ class Disconnected(Exception):
 
 def header_of(scope: Scope, name: bytes) -> bytes | None:
     """The first header with this name (in lower case), or None."""
-    for key, value in scope["headers"]:
-        if key == name:
-            return bytes(value)
-    return None
+    headers: dict[bytes, bytes] | None = scope.get("hdr4me.headers")
+    if headers is None:
+        headers = scope["hdr4me.headers"] = dict(reversed(scope["headers"]))
+    return headers.get(name)
 
 
 def refusal_of(error: Exception, log: Log) -> Refusal:

@@ -288,7 +288,8 @@ class PostgresStore(Store):
                     fetch(f"delete from {name} where round = ?", round)
                 fetch("update rounds set stored = ? where number = ?", total.total().n_reports, round)
                 fetch(protocol.FINALIZE_ROUND, round)
-                fetch(f"drop table blocks_{int(round)}, ids_{int(round)}")
+                # In the order in which a writer locks them; the other order would be a deadlock.
+                fetch(f"drop table ids_{int(round)}, blocks_{int(round)}")
         return self.round(round)
 
     def close(self) -> None:
