@@ -20,6 +20,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Demo, list[str
 def test_it_writes_all_files(demo: tuple[Path, Demo, list[str]]) -> None:
     folder, _, said = demo
     names = {"records.parquet", "survey.json", "reports.parquet", "panel.tally", "report.html", "day.svg"}
+    names |= {"_reports.parquet.quality.json", "_panel.tally.quality.json"}  # the data-quality reports
     assert {path.name for path in folder.iterdir()} == names
     assert len(said) == 5
 

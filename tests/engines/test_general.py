@@ -54,7 +54,7 @@ SCHEMA = Schema(
         Categorical("colour", range(10), default=4),
         Numeric("left", -1, 1),
         Categorical("town", range(300), default=0),
-        Numeric("right", -1, 1),
+        Numeric("right", -1, 1, default=0),
         Categorical("pet", ["none", "cat", "dog"], default="none"),
     ]
 )

@@ -47,9 +47,9 @@ def test_on_the_device(name: str) -> None:
     assert dimension.encode(wrong, size) == dimension.encode(instead, size)
     client = Client(survey)
     if not dimension.replaces and dimension.quality(wrong) in ("missing", "unknown"):
-        with pytest.raises(InvalidInput, match="dimension 'x'"):
+        with pytest.raises(InvalidInput, match=r"dimension 'x': the value is .* declares neither"):
             client.report({"x": wrong})
-        wrong = instead
+        return
     lengths = {len(client.report({"x": value}).to_bytes(survey)) for value in (wrong, instead)}
     assert lengths == {survey.report_size}
     tally = Tally(survey).add([client.report({"x": wrong})])

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hdr4me.engines import Local
-from hdr4me.io import DataQuality, RecordsWarning
+from hdr4me.errors import InvalidInput
+from hdr4me.io import DataQuality, RecordsWarning, judge
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
@@ -71,11 +72,17 @@ def test_the_truth_is_found(kind: str, name: str, request: pytest.FixtureRequest
 
 def test_one_in_fifteen_missing_is_counted_and_reported(cancer: Any, tmp_path: Path) -> None:
     survey = Survey(cancer.schema, epsilon=1.0, mechanism="duchi")
-    missing = cancer.table.column("radius").null_count
-    with pytest.warns(
-        RecordsWarning, match=f"column 'radius': {missing:,} of 30,000 values .* missing and count as 14"
-    ):
-        Local(1).perturb(write(cancer.table, tmp_path)["csv"], survey, tmp_path / "a.parquet")
+    missing, path = cancer.table.column("radius").null_count, write(cancer.table, tmp_path)["csv"]
+    message = f"column 'radius': {missing:,} of 30,000 values .* missing and count as 14"
+    with pytest.raises(InvalidInput, match=f"{message}, which biases the answer"):
+        Local(1).perturb(path, survey, tmp_path / "a.parquet")
+    with pytest.warns(RecordsWarning, match=message):
+        Local(1).perturb(
+            path, survey, tmp_path / "a.parquet", on_quality=lambda found: judge(found, allow_unusable=True)
+        )
+    assert f"{missing:,} of 30,000" in " ".join(
+        Local(1).tally(tmp_path / "a.parquet", survey).estimate().notes
+    )
 
 
 def test_missing_species_are_an_answer_and_no_warning(iris: Any, tmp_path: Path) -> None:

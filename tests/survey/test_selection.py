@@ -101,8 +101,16 @@ def check_answer(tally: Tally) -> None:
 
 
 def test_on_the_device() -> None:
-    client = Client(SURVEY)
-    check_answer(Tally(SURVEY).add(client.report({"spoken": value}) for value in USABLE * 400))
+    """Values that a device refuses are replaced by an empty list, which counts alike."""
+    client, refused = Client(SURVEY), 0
+    for value in VALUES:
+        if SURVEY.schema["spoken"].quality(value) in ("missing", "unknown"):
+            refused += 1
+            with pytest.raises(InvalidInput, match="declares neither a default nor optional"):
+                client.report({"spoken": value})
+    assert refused == 2
+    usable = [x if SURVEY.schema["spoken"].quality(x) not in ("missing", "unknown") else [] for x in VALUES]
+    check_answer(Tally(SURVEY).add(client.report({"spoken": value}) for value in usable * 400))
 
 
 def test_files_of_every_kind(tmp_path: Path) -> None:

@@ -195,6 +195,8 @@ def ask(
     >>> ask(tally, "mean", "age").status
     ('no reports',)
     """
+    if not hasattr(counted, "layout"):
+        raise InvalidInput(f"a statistic is estimated from a Tally, not from a {type(counted).__name__}")
     asked, survey = STATISTICS[statistic], counted.survey
     if dimensions is None:
         chosen = [j for j in range(len(survey.schema)) if _supports(asked, counted, j)]
