@@ -116,24 +116,15 @@ def campaign(
 
 def drawn(population: Floats, survey: hd.Survey, n: int, rng: np.random.Generator) -> hd.Tally:
     """A tally with n users of the population for each dimension."""
-    return drawn_users(population, survey, n, rng)[0]
-
-
-def drawn_users(
-    population: Floats, survey: hd.Survey, n: int, rng: np.random.Generator
-) -> tuple[hd.Tally, Floats]:
-    """The same, and the sums of the users' values: intervals are about the users who answered."""
-    tally, sums = hd.Tally(survey), np.zeros(len(survey.schema))
+    tally = hd.Tally(survey)
     for q, dimension in enumerate(survey.schema):
         low, high = dimension.bounds
-        chosen = rng.choice(population, n)
-        sums[q] = chosen.sum()
-        users = np.clip(chosen, low, high)
+        users = np.clip(rng.choice(population, n), low, high)
         reading = survey.questions[q].channel.response.marginal()
         counts = counts_of((users - low) / (high - low) * 2 - 1, reading, rng)
         tally.layout.of_question(tally.counts, q)[:] = counts
     tally.n_reports = n * len(survey.schema)
-    return tally, sums
+    return tally
 
 
 HEAD = [
@@ -280,15 +271,14 @@ def widths(data: dict[str, Floats], draws: int, rng: np.random.Generator) -> lis
     for name, population in data.items():
         for epsilon in BUDGETS:
             schema = hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(draws)])
-            survey, cut = hd.Survey(schema, epsilon), int(SHARE * N)
+            survey, true, cut = hd.Survey(schema, epsilon), population.mean(), int(SHARE * N)
             one = drawn(population, survey, N, rng).estimate()
-            pilot, sums = drawn_users(population, survey, cut, rng)
+            pilot = drawn(population, survey, cut, rng)
             following, control, ranges = hd.refine(pilot, users=draws * (N - cut), weigh=False)
             again = int(control * (N - cut))
             later = [(following, N - cut - again), (survey, again)]
-            made = [drawn_users(population, *part, rng) for part in later if part[1]]
-            two = hd.combine([pilot, *(tally for tally, _ in made)], same_population=True)
-            true = (sums + sum(own for _, own in made)) / N
+            made = [drawn(population, *part, rng) for part in later if part[1]]
+            two = hd.combine([pilot, *made], same_population=True)
             (low, high), (left, right) = one.interval(), two.interval()
             kept = np.mean([(x.bounds[1] - x.bounds[0]) / 2 for x in following.schema])
             covered = np.mean((left <= true) & (true <= right))
