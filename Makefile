@@ -51,7 +51,7 @@ lowest:
 	  tests/statistics tests/mechanisms tests/framework tests/planner tests/kernels -m "not spark"
 
 bench: .venv/dev
-	$(BIN)/hdr4me bench
+	PYTHONPATH=benchmarks $(BIN)/python -m bench --peers ~/.cache/hdr4me/peers
 
 .venv/base: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

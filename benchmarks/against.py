@@ -2,7 +2,7 @@
 
     python benchmarks/against.py /path/to/other/checkout [--output FILE]
 
-Each checkout has a process of its own that repeats one job when it is told to. Jobs alternate between the two, and the
+Each checkout has a process of its own that repeats one job on request. Jobs alternate between the two, and the
 best of several turns counts, in processor time: the machine may be busy.
 """
 

@@ -36,6 +36,7 @@ import numpy as np
 from hdr4me.collector import open_store
 from hdr4me.collector.config import Settings
 from hdr4me.collector.serve import bind, run
+from hdr4me.collector.stores.protocol import ANYONE
 from hdr4me.engines import Local
 from hdr4me.io.arrow import dumps
 from hdr4me.io.lines import write_lines
@@ -87,6 +88,7 @@ class Serving:
             database,
             "--port",
             "0",
+            "--open-uploads",
         ]
         self._command += ["--workers", str(workers)] if workers > 1 else []
         self.url = ""
@@ -146,6 +148,7 @@ class Forked:
         self.url = ""
         with closing(open_store(database)) as store:
             store.open_round(Survey.load(survey), now=datetime.now(UTC))
+            store.add_token(ANYONE, "send")
 
     def start(self) -> None:
         """Start, and wait until it is ready."""

@@ -35,6 +35,7 @@ from hdr4me.collector.app import build_app
 from hdr4me.collector.config import Settings
 from hdr4me.collector.errors import Log
 from hdr4me.collector.state import Collector
+from hdr4me.collector.stores.protocol import ANYONE
 from hdr4me.io.arrow import dumps
 from hdr4me.io.report import pack
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
@@ -198,6 +199,7 @@ def in_process(n: int, seed: int, *, together: int = 32) -> dict[str, Any]:
     found, said = Seen(), io.StringIO()
     requests = Requests(random.Random(seed), surveys())
     store: Any = ForgetfulStore()
+    store.add_token(ANYONE, "send")
     sizes: list[int] = []
 
     async def main() -> None:
@@ -256,6 +258,7 @@ def over_sockets(n: int, seed: int) -> dict[str, Any]:
     """Send n requests as bytes in which anything can be wrong, each on a connection of its own."""
     requests = Requests(random.Random(seed), surveys())
     store = ForgetfulStore()
+    store.add_token(ANYONE, "send")
     from datetime import UTC, datetime
 
     for survey in requests.surveys:

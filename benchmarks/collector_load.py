@@ -95,8 +95,9 @@ def running(
 
 
 def ours(survey: Path, database: str, port: int) -> list[str]:
-    """The command that starts the collector."""
-    return [sys.executable, "-m", "hdr4me", "serve", str(survey), "--database", database, "--port", str(port)]
+    """The command that starts the collector; anyone may send reports."""
+    command = [sys.executable, "-m", "hdr4me", "serve", str(survey), "--database", database]
+    return [*command, "--port", str(port), "--open-uploads"]
 
 
 # -- load ------------------------------------------------------------------------------------------------------
@@ -367,7 +368,10 @@ def versions(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespa
                     if database == "postgresql":
                         server.psql("drop schema if exists hdr4me cascade")
                         path = server.get_uri()
-                    with running(ours(folder / "survey.json", path, port), port, root) as process:
+                    command = ours(folder / "survey.json", path, port)
+                    if not (root / "src/hdr4me/collector/stores/protocol.py").exists():
+                        command.remove("--open-uploads")  # an older version accepts uploads without a token
+                    with running(command, port, root) as process:
                         load(port, singles(survey, rows), 64, 2.0)
                         result = measured(process.pid, port, singles(survey, rows), 64, given.seconds)
                     times[which].append(result.processor_us_per_report)

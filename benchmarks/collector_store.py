@@ -45,7 +45,7 @@ def written_bytes() -> int:
 def checkpoint(store: Any) -> bool:
     """Write SQLite's log into its file, so that all bytes are counted; whether this is SQLite."""
     if isinstance(store, SqliteStore):
-        store.truncate()
+        store._emptied_log()
     return isinstance(store, SqliteStore)
 
 

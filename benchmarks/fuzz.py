@@ -1,4 +1,4 @@
-"""The long run of the fuzzers: every reader, in a process of its own that may die or hang without harm.
+"""The long run of the fuzzers: every reader, in its own process, which may crash or hang.
 
     python benchmarks/fuzz.py --mutants 1000000 --minutes 20 --output benchmarks/results/fuzz.json
 
@@ -53,7 +53,7 @@ def run_seed(target: str, seed: int, folder: Path) -> int:
 
 
 def _work(targets: list[str], done: Counter[str], seed: int, most: int, stop: float) -> None:
-    """In the process of the fuzzers: seeds one after the other, each told before and after."""
+    """In the process of the fuzzers: seeds in order, each printed before and after."""
     faulthandler.enable()
     base = str(_SCRATCH) if _SCRATCH.is_dir() else None
     with tempfile.TemporaryDirectory(dir=base) as folder:
@@ -64,15 +64,15 @@ def _work(targets: list[str], done: Counter[str], seed: int, most: int, stop: fl
             try:
                 n = run_seed(target, seed, Path(folder))
             except BaseException as error:
-                told = f"{type(error).__name__}: {error}"[:300]
-                print(f"fault {json.dumps(told)}", flush=True)
+                fault = f"{type(error).__name__}: {error}"[:300]
+                print(f"fault {json.dumps(fault)}", flush=True)
             print(f"end {n}", flush=True)
             done[target] += n
             seed += 1
 
 
 def _processor_seconds(pid: int) -> float:
-    """What a process has used so far; where the system does not tell, the clock on the wall."""
+    """What a process has used so far; wall-clock time if the system does not report it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -86,7 +86,7 @@ def _watch(
     """Run the fuzzers' process, and start it again behind a seed that ended it or hung."""
     done: Counter[str] = Counter()
     faults: list[Any] = []
-    told = time.time()
+    saved = time.time()
     while done.total() < most and time.time() < stop:
         target = "start"
         command = [sys.executable, __file__, "--work", json.dumps(done), "--seed", str(seed)]
@@ -114,9 +114,9 @@ def _watch(
                     seed = int(number)
                 elif word == "end":
                     done[target] += int(rest)
-                    if time.time() - told > 30:
+                    if time.time() - saved > 30:
                         tell(done, faults)
-                        told = time.time()
+                        saved = time.time()
                 else:
                     faults.append({"target": target, "seed": seed, "what": json.loads(rest)})
         if process.returncode not in (0, -9):

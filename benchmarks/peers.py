@@ -162,7 +162,7 @@ def accuracy(peers: Peers, k: int, n: int, times: int) -> Iterator[str]:
 
 
 def by_formula(k: int, epsilon: float) -> str:
-    """A line: our error foretold, and every protocol's over it."""
+    """A line: our error predicted, and every protocol's over it."""
     channel: Any = Survey(Schema([Categorical("x", range(k))]), epsilon=epsilon).channels[0]
     absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
     mine = (k - 1) * absent + present

@@ -1,7 +1,8 @@
 """Runs inside the peers' own environment and imports nothing of ours: one JSON object a line in, one out.
 
-Tasks: `versions`, `frequencies` (reports and estimates of a frequency oracle), `client_speed`, `variance`, `samples`,
-`response_epsilon` and `bound`. A task whose library is absent, or that fails, answers with an error.
+Tasks: `versions`, `frequencies` (reports and estimates of a frequency oracle), `longitudinal`, `client_speed`,
+`variance`, `samples`, `response_epsilon` and `bound`. A task whose library is absent, or that fails, answers with an
+error.
 """
 
 from __future__ import annotations
@@ -68,29 +69,66 @@ def client_speed(library: str, protocol: str, epsilon: float, k: int, n: int) ->
 
 def _multi_freq(protocol: str, epsilon: float, k: int) -> tuple[Any, Any]:
     """multi-freq-ldpy; its estimator clips and normalizes, which is taken out so that estimates are unbiased."""
-    name = {"GRR": "GRR", "SS": "SS", "OUE": "UE", "OLH": "LH"}[protocol]
+    name = {"SUE": "UE", "OUE": "UE", "BLH": "LH", "OLH": "LH", "THE": "HE"}.get(protocol, protocol)
     module: Any = import_module(f"multi_freq_ldpy.pure_frequency_oracles.{name}")
     np: Any = import_module("numpy")
     module.MI = lambda counts, n, p, q: (np.asarray(counts) / n - q) / (p - q)
     client, aggregate = getattr(module, f"{name}_Client"), getattr(module, f"{name}_Aggregator_MI")
+    own = {"optimal": False} if protocol in ("SUE", "BLH") else {}
     return (
-        lambda value: client(value, k, epsilon),
-        lambda reports: aggregate(reports, epsilon) if name == "UE" else aggregate(reports, k, epsilon),
+        lambda value: client(value, k, epsilon, **own),
+        lambda reports: (
+            aggregate(reports, epsilon, **own) if name == "UE" else aggregate(reports, k, epsilon, **own)
+        ),
     )
+
+
+def longitudinal(
+    protocol: str, permanent: float, first: float, k: int, values: list[int], seed: int
+) -> dict[str, Any]:
+    """Unbiased estimates of multi-freq-ldpy's memoization protocols, from the first report of every user."""
+    np: Any = import_module("numpy")
+    np.random.seed(seed)
+    random.seed(seed)
+    own = {"optimal": False} if protocol == "L_BLH" else {}
+    name = {"L_BLH": "L_LH", "LOLOHA": "L_LH"}.get(protocol, protocol)
+    module: Any = import_module(f"multi_freq_ldpy.long_freq_est.{name}")
+    if protocol == "dBitFlipPM":  # one bucket for each category, all bits sent; it has no second stage
+        module.MI = lambda counts, n, p, q: (np.asarray(counts) / n - q) / (p - q)
+        reports = [module.dBitFlipPM_Client(value, k, k, k, permanent) for value in values]
+        return {"estimate": [float(x) for x in module.dBitFlipPM_Aggregator_MI(reports, k, k, permanent)]}
+
+    def unbiased(counts: Any, n: int, p1: float, q1: float, p2: float, q2: float) -> Any:
+        return (np.asarray(counts) / n - q1 * (p2 - q2) - q2) / ((p1 - q1) * (p2 - q2))
+
+    module.MI_long = unbiased
+    client, aggregate = getattr(module, f"{name}_Client"), getattr(module, f"{name}_Aggregator_MI")
+    reports = [client(value, k, permanent, first, **own) for value in values]
+    arguments = (k,) if name in ("L_GRR", "L_LH") else ()
+    return {"estimate": [float(x) for x in aggregate(reports, *arguments, permanent, first, **own)]}
 
 
 def _pure(protocol: str, epsilon: float, k: int) -> tuple[Any, Any]:
     """pure-LDP."""
     at: dict[str, Any] = {"index_mapper": lambda x: x}
     where = "pure_ldp.frequency_oracles"
-    if protocol == "OLH":
+    if protocol in ("BLH", "OLH"):
         module = import_module(f"{where}.local_hashing")
-        client = module.LHClient(epsilon, k, use_olh=True, **at)
-        server = module.LHServer(epsilon, k, use_olh=True, **at)
-    elif protocol == "OUE":
+        client = module.LHClient(epsilon, k, use_olh=protocol == "OLH", **at)
+        server = module.LHServer(epsilon, k, use_olh=protocol == "OLH", **at)
+    elif protocol in ("SUE", "OUE"):
         module = import_module(f"{where}.unary_encoding")
-        client = module.UEClient(epsilon, k, use_oue=True, **at)
-        server = module.UEServer(epsilon, k, use_oue=True, **at)
+        client = module.UEClient(epsilon, k, use_oue=protocol == "OUE", **at)
+        server = module.UEServer(epsilon, k, use_oue=protocol == "OUE", **at)
+    elif protocol in ("SHE", "THE"):
+        module = import_module(f"{where}.histogram_encoding")
+        client = module.HEClient(epsilon, k, **at)
+        server = module.HEServer(epsilon, k, use_the=protocol == "THE", **at)
+    elif protocol == "HM":
+        module = import_module(f"{where}.hadamard_mechanism")
+        size = 1 << (k - 1).bit_length()  # its transform needs a power of two
+        client = module.HadamardMechClient(epsilon, size, 1, use_optimal_t=True, **at)
+        server = module.HadamardMechServer(epsilon, size, 1, use_optimal_t=True, **at)
     elif protocol == "HR":
         module = import_module(f"{where}.hadamard_response")
         server = module.HadamardResponseServer(epsilon, k, **at)
@@ -148,7 +186,7 @@ def samples(library: str, mechanism: str, epsilon: float, value: float, n: int, 
 
 
 def response_epsilon(library: str, probability: float) -> dict[str, float]:
-    """ε of binary randomized response that tells the truth with `probability`."""
+    """ε of binary randomized response that reports the true value with `probability`."""
     if library == "opendp":
         dp: Any = import_module("opendp.prelude")
         dp.enable_features("contrib")
@@ -168,7 +206,8 @@ def bound(counts: list[int], n: int, confidence: float) -> dict[str, float]:
 
 
 TASKS: dict[str, Any] = {
-    f.__name__: f for f in (versions, frequencies, client_speed, variance, samples, response_epsilon, bound)
+    f.__name__: f
+    for f in (versions, frequencies, longitudinal, client_speed, variance, samples, response_epsilon, bound)
 }
 
 

@@ -55,7 +55,7 @@ def _good(suffix: str) -> Callable[[Path, int], Path]:
 
 
 def _nulls(suffix: str, every: int) -> Callable[[Path, int], Path]:
-    """Every so manieth report is there, the others are nulls."""
+    """One report in every `every` rows; the other rows are null."""
 
     def make(folder: Path, n: int) -> Path:
         path, schema = folder / f"r.{suffix}", schema_of(SURVEY)
@@ -74,7 +74,7 @@ def _nulls(suffix: str, every: int) -> Callable[[Path, int], Path]:
 
 
 def _lines(bad: bytes, every: int) -> Callable[[Path, int], Path]:
-    """Every so manieth line is a report, the others are `bad`; the first is always a report."""
+    """One report in every `every` lines; the other lines are `bad`, and the first is a report."""
 
     def make(folder: Path, n: int) -> Path:
         path, random = folder / "r.jsonl", Random(1)
@@ -104,7 +104,7 @@ CASES: dict[str, tuple[Callable[[Path, int], Path], int, bool]] = {
     "JSON lines, far too long": (_lines(b"[" * 50_000 + b"\n", 10**9), 100, False),
     "JSON lines, half a report": (_lines(b'{"format":"hdr4me-report","version":1,\n', 2), 40_000, False),
 }
-"""How a file is made, the smallest number of rows or lines, and whether a quarantine is written."""
+"""The function that writes a file, the smallest number of rows or lines, and whether a quarantine is written."""
 
 
 def _read(path: Path, quarantine: bool) -> dict[str, float]:
@@ -122,7 +122,7 @@ def _read(path: Path, quarantine: bool) -> dict[str, float]:
 
 
 def _apart(work: Callable[[], Any]) -> Any:
-    """The result of `work` in a process of its own, so that its memory is its own."""
+    """The result of `work` in its own process, so that its memory is measured separately."""
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
     process = context.Process(target=lambda: there.send(work()))

@@ -3,7 +3,7 @@
     python benchmarks/recalibration.py [--least 8] [--most 60] [--minutes 10] [--output benchmarks/results]
 
 writes recalibration.csv (one row a cell), recalibration.md (the summary that the documentation quotes), and
-docs/figures/recalibration-harm.svg. Cells near a bar are repeated more often. A run continues the last one's file;
+docs/figures/recalibration-error.svg. Cells near a bar are repeated more often. A run continues the last one's file;
 --fresh starts anew, --summary only writes the summary.
 """
 
@@ -25,8 +25,18 @@ from hdr4me.recalibration.hdr4me import l2_weights, shrink, soft_threshold
 from hdr4me.recalibration.inputs import check_inputs
 from hdr4me.recalibration.shrinkage import james_stein, sure_threshold
 from recalibration_cells import Cell, Floats, all_cells
-from recalibration_extra import frequency_table, harm_figure, speed_table
-from recalibration_runs import Draw, Job, Row, campaign, excesses, harm_z, honest_coverage, read, z_of
+from recalibration_extra import error_figure, frequency_table, speed_table
+from recalibration_runs import (
+    Draw,
+    Job,
+    Row,
+    campaign,
+    conservative_coverage,
+    excesses,
+    increase_z,
+    read,
+    z_of,
+)
 
 FLOOR = 1e-4
 Z = 1.959964
@@ -77,7 +87,7 @@ def estimates(cell: Cell, raw: Floats) -> dict[str, Floats]:
 
 
 def job(cell: Cell) -> Job:
-    """Mean squared errors of one cell; coverage of 95 % intervals; the error announced."""
+    """Mean squared errors of one cell; coverage of 95 % intervals; the expected error."""
     theta, x_error = cell.data.mean, cell.standard_error / cell.slope
 
     def draw(rng: np.random.Generator) -> Draw:
@@ -92,7 +102,7 @@ def job(cell: Cell) -> Job:
             found[kind] = float(np.mean((low <= theta) & (theta <= high)))
             found[f"{kind}_length"] = float(np.mean(high - low) / np.mean(2 * Z * x_error))
         found |= excesses(found["naive"], found["clip"], found["auto"], found["announced"])
-        return found | honest_coverage(theta, x_error, rng)
+        return found | conservative_coverage(theta, x_error, rng)
 
     about: dict[str, float | str] = {
         "regime": cell.regime,
@@ -119,9 +129,9 @@ def summary(rows: list[Row]) -> str:
     regime = np.array([r["regime"] for r in rows])
     unbiased = np.array([r["mechanism"] != "square_wave" for r in rows])
     lines = [
-        "| cells | number | ≤ 1.05 × min(naive, L1, L2) | same, every reading, +1e-4 | worst auto/naive (unbiased) | "
-        "harmed beside min(naive, clip) | median (auto+1e-4)/(oracle+1e-4) | honest 95 %: mean | least | "
-        "average 95 %: mean | length / raw's |",
+        "| cells | number | ≤ 1.05 × min(naive, L1, L2) | same, every choice of λ*, +1e-4 | worst auto/naive "
+        "(unbiased) | error above min(naive, clip) | median (auto+1e-4)/(oracle+1e-4) | conservative 95 %: mean | "
+        "least | average 95 %: mean | length / raw's |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in ("paper", "own", "easy", "all"):
@@ -129,7 +139,7 @@ def summary(rows: list[Row]) -> str:
         auto, best = column("auto", where), column("oracle", where)
         inside = np.mean(auto <= 1.05 * least(DEFAULTS, where))
         floored = np.mean(auto + FLOOR <= 1.05 * (least(READINGS, where) + FLOOR))
-        harmed = sum(harm_z(r) > 2 for r, here in zip(rows, where.tolist(), strict=True) if here)
+        harmed = sum(increase_z(r) > 2 for r, here in zip(rows, where.tolist(), strict=True) if here)
         fair = where & unbiased
         worst = np.max(column("auto", fair) / column("naive", fair))
         lines.append(
@@ -140,17 +150,17 @@ def summary(rows: list[Row]) -> str:
         )
     lines += [
         "",
-        "| regime | data | median auto/clip | worst | honest: least | average: mean | length / raw's | ",
+        "| regime | data | median auto/clip | worst | conservative: least | average: mean | length / raw's | ",
     ]
-    lines[-1] += "credible: least | announced/real, noise < .7: median | least |"
+    lines[-1] += "credible: least | expected/real, noise < .7: median | least |"
     lines += ["|---|---|---|---|---|---|---|---|---|---|"]
     data = np.array([r["data"] for r in rows])
     quiet = np.array([float(r["noise"]) < 0.7 for r in rows])
     for name, what in dict.fromkeys((str(r["regime"]), str(r["data"])) for r in rows):
         where = (regime == name) & (data == what)
         ratio = column("auto", where) / np.minimum(column("naive", where), column("clip", where))
-        told = (column("announced", where & quiet) + 1e-9) / (column("auto", where & quiet) + 1e-9)
-        words = f"{np.median(told):.2f} | {told.min():.2f}" if told.size else " | "
+        expected = (column("announced", where & quiet) + 1e-9) / (column("auto", where & quiet) + 1e-9)
+        words = f"{np.median(expected):.2f} | {expected.min():.2f}" if expected.size else " | "
         lines.append(
             f"| {name} | {what} | {np.median(ratio):.3f} | {ratio.max():.3f} | "
             f"{100 * column('conservative', where).min():.1f} % | {100 * column('average', where).mean():.1f} % | "
@@ -178,17 +188,20 @@ def summary(rows: list[Row]) -> str:
 def announced_summary(rows: list[Row]) -> str:
     """Announced over real error, where the error is measured and not bounded: noise below 0.7 of half the domain."""
     quiet = [r for r in rows if float(r["noise"]) < 0.7]
-    told, real, clip = (np.array([float(r[name]) for r in quiet]) for name in ("announced", "auto", "clip"))
+    expected, real, clip = (
+        np.array([float(r[name]) for r in quiet]) for name in ("announced", "auto", "clip")
+    )
     low = [r for r in quiet if z_of(r, "excess_announced") < -2]
     repeats = [float(r["repeats"]) for r in rows]
     some = real > 0.05 * clip
     return (
         f"\n{len(rows)} cells, {min(repeats):.0f} to {max(repeats):.0f} repeats. Announced / real error in "
         f"{len(quiet)} cells of noise below 0.7: mean of both as parts of clipping's error "
-        f"{np.mean(told / clip):.3f} / {np.mean(real / clip):.3f} = {np.sum(told / clip) / np.sum(real / clip):.3f}; "
-        f"of the totals {told.sum() / real.sum():.3f}; median {np.median(told / np.maximum(real, 1e-300)):.3f}, in the "
-        f"{some.sum()} cells with more than 5 % of clipping's error {np.median(told[some] / real[some]):.3f}; below "
-        f"0.75 beyond two standard errors: {len(low)}; largest auto / better of naive and clip "
+        f"{np.mean(expected / clip):.3f} / {np.mean(real / clip):.3f} = "
+        f"{np.sum(expected / clip) / np.sum(real / clip):.3f}; of the totals {expected.sum() / real.sum():.3f}; "
+        f"median {np.median(expected / np.maximum(real, 1e-300)):.3f}, in the {some.sum()} cells with more than 5 % "
+        f"of clipping's error {np.median(expected[some] / real[some]):.3f}; below 0.75 beyond two standard errors: "
+        f"{len(low)}; largest auto / better of naive and clip "
         f"{max(float(r['auto']) / min(float(r['naive']), float(r['clip'])) for r in rows):.3f}.\n"
     )
 
@@ -223,7 +236,7 @@ def main() -> None:
     text = summary(rows) + announced_summary(rows) + "\n" + speed_table()
     if options.every == 1:
         text += "\n" + frequency_table()
-        harm_figure(rows, Path(__file__).parent.parent / "docs" / "figures" / "recalibration-harm.svg")
+        error_figure(rows, Path(__file__).parent.parent / "docs" / "figures" / "recalibration-error.svg")
     (options.output / f"{stem}.md").write_text(text, encoding="utf-8")
     print(text)
     print(f"{time.perf_counter() - start:.0f} s")

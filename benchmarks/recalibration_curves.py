@@ -29,7 +29,7 @@ def line(cell: Hard, repeats: int, autos: int, seed: int) -> str:
     declared = check_structure(cell.options.get("order"), cell.options.get("groups"), theta.size)
     assert declared is not None
     parts = blocks(declared, s, -1.0, 1.0)
-    errors, believed, auto, told = np.empty((repeats, 4)), 0.0, [], []
+    errors, believed, auto, expected = np.empty((repeats, 4)), 0.0, [], []
     for i in range(repeats):
         x = theta + s * rng.normal(size=theta.size)
         posterior = fit_posterior(x, s, -1.0, 1.0, 0.0)
@@ -43,13 +43,13 @@ def line(cell: Hard, repeats: int, autos: int, seed: int) -> str:
         if i < autos:
             found = recalibrate(x, s, **cell.options)
             auto.append(np.mean((found.enhanced_mean - theta) ** 2))
-            told.append(found.expected_error_after)
+            expected.append(found.expected_error_after)
     mean, doubt = errors.mean(axis=0), errors.std(axis=0, ddof=1) / np.sqrt(repeats)
     auto_doubt = np.std(auto, ddof=1) / np.sqrt(autos)
     return (
         f"| {cell.name} | {repeats} | {mean[0]:.4f} | {mean[1]:.4f} | {mean[2]:.4f} ± {doubt[2]:.4f} | "
         f"{mean[3]:.4f} ± {doubt[3]:.4f} | {believed:.2f} | "
-        f"{np.mean(auto):.4f} ± {auto_doubt:.4f} | {np.mean(told):.4f} |"
+        f"{np.mean(auto):.4f} ± {auto_doubt:.4f} | {np.mean(expected):.4f} |"
     )
 
 
@@ -66,7 +66,7 @@ def main() -> None:
         f"`auto`: the first {options.auto} of the repeats.",
         "",
         "| cell, noise 0.3 | repeats | raw | clipped | without structure | with structure | mean probability of it | "
-        "auto | announced |",
+        "auto | expected |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for cell in cells():

@@ -1,4 +1,4 @@
-"""The rest of the re-calibration benchmark: frequencies, speed, and the figure of harm."""
+"""The rest of the re-calibration benchmark: frequencies, speed, and the figure of L1 and L2."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def speed_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def harm_figure(rows: list[dict[str, Any]], path: Path) -> None:
-    """MSE over naive's against the noise: L1 and L2 harm on the left of 1, `auto` does not."""
+def error_figure(rows: list[dict[str, Any]], path: Path) -> None:
+    """MSE over naive's against the noise: L1 and L2 increase the error on the left of 1, `auto` does not."""
     import matplotlib as mpl
 
     mpl.use("Agg")

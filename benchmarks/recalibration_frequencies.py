@@ -87,9 +87,9 @@ def frequency_job(cell: Shape) -> Job:
         raw, plain, mine = (
             float(np.mean((f - truth) ** 2)) for f in (found, norm_sub(found), auto.frequencies)
         )
-        told = auto.expected_error_after
-        out = {"naive": raw, "clip": plain, "auto": mine, "announced": told}
+        expected = auto.expected_error_after
+        out = {"naive": raw, "clip": plain, "auto": mine, "announced": expected}
         out["first_excess"] = float(auto.frequencies[0] - truth[0])
-        return out | excesses(raw, plain, mine, told)
+        return out | excesses(raw, plain, mine, expected)
 
     return Job(cell.name, {}, draw)

@@ -25,9 +25,9 @@ from recalibration_runs import (
     Job,
     Row,
     campaign,
+    conservative_coverage,
     excesses,
-    harm_z,
-    honest_coverage,
+    increase_z,
     read,
     write,
     z_of,
@@ -37,7 +37,7 @@ Z = 1.959964
 
 
 def job(cell: Hard) -> Job:
-    """Errors, coverage of 95 % intervals, and the error announced."""
+    """Errors, coverage of 95 % intervals, and the expected error."""
     theta, s = cell.mean, cell.standard_error
 
     def draw(rng: np.random.Generator) -> Draw:
@@ -46,13 +46,13 @@ def job(cell: Hard) -> Job:
         naive, clip, auto = (
             float(np.mean((y - theta) ** 2)) for y in (x, np.clip(x, -1, 1), found.enhanced_mean)
         )
-        told = found.expected_error_after
-        out = {"naive": naive, "clip": clip, "auto": auto, "announced": told}
+        expected = found.expected_error_after
+        out = {"naive": naive, "clip": clip, "auto": auto, "announced": expected}
         for kind in ("average", "credible"):
             low, high = found.interval(0.95, kind)
             out[kind] = float(np.mean((low <= theta) & (theta <= high)))
             out[f"{kind}_length"] = float(np.mean(high - low) / np.mean(2 * Z * s))
-        return out | excesses(naive, clip, auto, told) | honest_coverage(theta, s, rng)
+        return out | excesses(naive, clip, auto, expected) | conservative_coverage(theta, s, rng)
 
     about: dict[str, float | str] = {"family": cell.family, "noise": float(np.mean(s))}
     return Job(f"{cell.family}: {cell.name}", about, draw)
@@ -61,8 +61,8 @@ def job(cell: Hard) -> Job:
 def summary(rows: list[Row]) -> str:
     """One line for each family, and every cell that misses a bar."""
     lines = [
-        "| cells | number | repeats | harmed (ratio > 1.02 beyond 2 s.e.) | worst ratio | median ratio | "
-        "honest: least | at edges: least | average: mean | average: length / raw's | announced / real: median | "
+        "| cells | number | repeats | error increased (ratio > 1.02 beyond 2 s.e.) | worst ratio | median ratio | "
+        "conservative: least | at edges: least | average: mean | average: length / raw's | expected / real: median | "
         "least |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
@@ -73,19 +73,19 @@ def summary(rows: list[Row]) -> str:
     for family in dict.fromkeys(str(r["family"]) for r in rows):
         mine = [r for r in rows if r["family"] == family]
         edge, times = column("edge", mine), column("repeats", mine)
-        told = f"{100 * np.nanmin(edge):.1f} %" if np.isfinite(edge).any() else ""
+        expected = f"{100 * np.nanmin(edge):.1f} %" if np.isfinite(edge).any() else ""
         ratio = column("auto", mine) / np.minimum(column("naive", mine), column("clip", mine))
         announced = column("announced", mine) / np.maximum(column("auto", mine), 1e-300)
-        harmed = int(np.sum([harm_z(r) > 2 for r in mine]))
+        harmed = int(np.sum([increase_z(r) > 2 for r in mine]))
         lines.append(
             f"| {family} | {len(mine)} | {times.min():.0f}–{times.max():.0f} | {harmed} | {ratio.max():.3f} | "
-            f"{np.median(ratio):.3f} | {100 * column('conservative', mine).min():.1f} % | {told} | "
+            f"{np.median(ratio):.3f} | {100 * column('conservative', mine).min():.1f} % | {expected} | "
             f"{100 * column('average', mine).mean():.1f} % | {column('average_length', mine).mean():.2f} | "
             f"{np.median(announced):.2f} | {announced.min():.2f} |"
         )
     lines += [
         "",
-        "| structure and real data | repeats | raw | clip | auto | ± | announced | honest | average | "
+        "| structure and real data | repeats | raw | clip | auto | ± | expected | conservative | average | "
         "length / raw's | credible | length / raw's |",
     ]
     lines += ["|---|---|---|---|---|---|---|---|---|---|---|---|"]
@@ -94,19 +94,21 @@ def summary(rows: list[Row]) -> str:
             error = float(r["sd_auto"]) / np.sqrt(float(r["repeats"]))
             shown = [float(r[k]) for k in ("naive", "clip", "auto")] + [error, float(r["announced"])]
             numbers = " | ".join(f"{v:.3g}" for v in shown)
-            honest, average, credible = (100 * float(r[k]) for k in ("conservative", "average", "credible"))
+            conservative, average, credible = (
+                100 * float(r[k]) for k in ("conservative", "average", "credible")
+            )
             lines.append(
-                f"| {r['name']} | {float(r['repeats']):.0f} | {numbers} | {honest:.1f} % | {average:.1f} % | "
+                f"| {r['name']} | {float(r['repeats']):.0f} | {numbers} | {conservative:.1f} % | {average:.1f} % | "
                 f"{float(r['average_length']):.2f} | {credible:.1f} % | {float(r['credible_length']):.2f} |"
             )
     lines += ["", "Cells that miss a bar beyond two standard errors of their repeats:", ""]
     for r in rows:
         missed = []
         best = min(float(r["naive"]), float(r["clip"]))
-        if harm_z(r) > 2:
+        if increase_z(r) > 2:
             missed.append(f"error {float(r['auto']) / best:.3f} times the better of raw and clipped")
         for name, bar, words in (
-            ("conservative", 0.94, "honest coverage"),
+            ("conservative", 0.94, "conservative coverage"),
             ("edge", 0.93, "coverage at edges"),
             ("average", 0.94, "average coverage"),
         ):
@@ -121,15 +123,15 @@ def summary(rows: list[Row]) -> str:
 
 def frequency_summary(rows: list[Row]) -> str:
     """One paragraph."""
-    harmed = [r for r in rows if harm_z(r) > 2]
+    harmed = [r for r in rows if increase_z(r) > 2]
     ratio = np.array([float(r["auto"]) / min(float(r["naive"]), float(r["clip"])) for r in rows])
-    told = np.array([float(r["announced"]) / float(r["auto"]) for r in rows])
+    expected = np.array([float(r["announced"]) / float(r["auto"]) for r in rows])
     text = (
         f"\nFrequencies: {len(rows)} cells, {min(float(r['repeats']) for r in rows):.0f} to "
         f"{max(float(r['repeats']) for r in rows):.0f} repeats; {len(harmed)} with `auto` above 1.02 × the better of "
         f"raw and norm-sub beyond two standard errors; median of auto over the better one {np.median(ratio):.3f}, "
-        f"least {ratio.min():.3f}, largest {ratio.max():.3f}; announced / real: median {np.median(told):.2f}; largest "
-        f"mean excess of the first category {max(float(r['first_excess']) for r in rows):.3f}.\n"
+        f"least {ratio.min():.3f}, largest {ratio.max():.3f}; expected / real: median {np.median(expected):.2f}; "
+        f"largest mean excess of the first category {max(float(r['first_excess']) for r in rows):.3f}.\n"
     )
     return text + "".join(f"- {r['name']}: harmed\n" for r in harmed)
 

@@ -70,9 +70,9 @@ def piped(images: NDArray[np.uint8], users: int, repeats: int) -> Iterator[Found
         found = tally.estimate()
         better = found.recalibrate("auto")
         assert better.recalibration is not None
-        told = better.recalibration.expected_error_after
+        expected = better.recalibration.expected_error_after
         interval = functools.partial(better.interval, 0.95)
-        yield Found(total / users, found.value, found.standard_error, better.value, told, interval)
+        yield Found(total / users, found.value, found.standard_error, better.value, expected, interval)
 
 
 def drawn(images: NDArray[np.uint8], users: int, repeats: int) -> Iterator[Found]:
@@ -108,11 +108,11 @@ def line(surveys: Iterator[Found], users: int) -> str:
     best = table[:, int(mean[1] < mean[0])]
     ratio = mean[2] / best.mean()
     doubt = (table[:, 2] - ratio * best).std(ddof=1) / np.sqrt(len(table)) / best.mean()
-    told = mean[3] / mean[2]
+    expected = mean[3] / mean[2]
     return (
         f"| {users:,} | {len(table)} | {mean[0]:.3g} | {mean[1]:.3g} | {mean[2]:.3g} | {ratio:.3f} ± {doubt:.3f} | "
-        f"{told:.2f} | {100 * mean[4]:.1f} ± {100 * spread[4]:.1f} % | {100 * mean[5]:.1f} ± {100 * spread[5]:.1f} % | "
-        f"{mean[6]:.2f} | {100 * mean[7]:.1f} ± {100 * spread[7]:.1f} % | {mean[9]:.2f} |"
+        f"{expected:.2f} | {100 * mean[4]:.1f} ± {100 * spread[4]:.1f} % | {100 * mean[5]:.1f} ± "
+        f"{100 * spread[5]:.1f} % | {mean[6]:.2f} | {100 * mean[7]:.1f} ± {100 * spread[7]:.1f} % | {mean[9]:.2f} |"
     )
 
 
@@ -129,8 +129,8 @@ def main() -> None:
     lines = [
         f"{len(images):,} images of {images.shape[1]} pixels, {never} of which are always empty.",
         "",
-        "| users | repeats | raw | clipped | auto | auto / better of raw and clipped | announced / real | "
-        "honest 95 % | at always-empty pixels | length | average 95 % | length |",
+        "| users | repeats | raw | clipped | auto | auto / better of raw and clipped | expected / real | "
+        "conservative 95 % | at always-empty pixels | length | average 95 % | length |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for n in (10_000, 100_000):

@@ -45,15 +45,15 @@ def measure(name: str, epsilon: float, users: int, repeats: int) -> str:
                 draw.append(held[edge].mean() if edge.any() else np.nan)
         draws.append(draw)
     table = np.array(draws)
-    naive, clipped, auto, told, honest, length, at_edge, average, shorter = table.mean(axis=0)
+    naive, clipped, auto, expected, conservative, length, at_edge, average, shorter = table.mean(axis=0)
     doubt = table.std(axis=0, ddof=1) / np.sqrt(repeats)
     better_one = table[:, 0 if naive < clipped else 1]
     excess = np.std(table[:, 2] - better_one, ddof=1) / np.sqrt(repeats) / better_one.mean()
     edge_words = "" if np.isnan(at_edge) else f"{100 * at_edge:.1f} %"
     return (
         f"| {name} | {d} | {epsilon:g} | {naive:.3g} | {clipped:.3g} | {auto:.3g} | "
-        f"{auto / better_one.mean():.3f} ± {excess:.3f} | {told / auto:.2f} | "
-        f"{100 * honest:.1f} ± {100 * doubt[4]:.1f} % | {edge_words} | {length:.2f} | "
+        f"{auto / better_one.mean():.3f} ± {excess:.3f} | {expected / auto:.2f} | "
+        f"{100 * conservative:.1f} ± {100 * doubt[4]:.1f} % | {edge_words} | {length:.2f} | "
         f"{100 * average:.1f} ± {100 * doubt[7]:.1f} % | {shorter:.2f} |"
     )
 
@@ -69,8 +69,8 @@ def main() -> None:
     lines = [
         f"{options.repeats} repeats of {options.users:,} users.",
         "",
-        "| data | d | ε | raw | clipped | auto | auto / better of raw and clipped | announced / real | honest 95 % | "
-        "at edges | length | average 95 % | length |",
+        "| data | d | ε | raw | clipped | auto | auto / better of raw and clipped | expected / real | conservative 95 "
+        "% | at edges | length | average 95 % | length |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in REAL_SETS:

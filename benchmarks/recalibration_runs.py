@@ -46,8 +46,8 @@ def excesses(naive: float, clip: float, auto: float, announced: float) -> Draw:
     }
 
 
-def honest_coverage(theta: Floats, s: Floats, rng: np.random.Generator) -> Draw:
-    """Coverage of honest intervals over some 2,000 intervals, all and at an edge.
+def conservative_coverage(theta: Floats, s: Floats, rng: np.random.Generator) -> Draw:
+    """Coverage of conservative intervals over some 2,000 intervals, all and at an edge.
 
     They are the intervals before they are extended to hold the estimate, which can only add to what they cover. So no
     re-calibration is needed for them, and a cell of few dimensions has as many as one of many.
@@ -96,7 +96,7 @@ def z_of(row: Row, name: str, bar: float = 0.0) -> float:
     return float((float(row[name]) - bar) / max(error, 1e-300))
 
 
-def harm_z(row: Row) -> float:
+def increase_z(row: Row) -> float:
     """How surely `auto` exceeds 1.02 × the better of naive and clip; above 2 it does."""
     naive = float(row["excess_naive"]) > float(row["excess_clip"])
     return z_of(row, "excess_naive" if naive else "excess_clip")
@@ -104,10 +104,10 @@ def harm_z(row: Row) -> float:
 
 def undecided(row: Row) -> bool:
     """Whether a bar is neither surely met nor surely missed."""
-    if harm_z(row) > -2:
+    if increase_z(row) > -2:
         return True
-    told = z_of(row, "excess_announced")
-    return told < 2 or z_of(row, "conservative", 0.94) < 2 or z_of(row, "edge", 0.93) < 2
+    expected = z_of(row, "excess_announced")
+    return expected < 2 or z_of(row, "conservative", 0.94) < 2 or z_of(row, "edge", 0.93) < 2
 
 
 def campaign(

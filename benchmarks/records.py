@@ -1,4 +1,4 @@
-"""The cost of reading records: gaps in a CSV file, the account, and Spark beside this machine.
+"""The cost of reading records: missing values in a CSV file, the data-quality report, and Spark compared with Local.
 
     python benchmarks/records.py [--rows 500000] [--wide 1000000] [--rounds 3] [--output results/records.json]
 
@@ -65,7 +65,7 @@ def processor_time() -> float:
 def best(
     ways: dict[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = processor_time
 ) -> dict[str, float]:
-    """The least processor time of each way, after a round to warm up."""
+    """The smallest processor time of each method, after a warm-up round."""
     seconds = dict.fromkeys(ways, float("inf"))
     for round_ in range(rounds + 1):
         for name, way in ways.items():
@@ -77,11 +77,11 @@ def best(
 
 
 def quiet(quality: object) -> None:
-    """Take the account, say nothing."""
+    """Ignore the data-quality report."""
 
 
 def measure_csv(folder: Path, rows: int, rounds: int) -> dict[str, float]:
-    """A CSV file of numbers without gaps, with one empty cell a column, and with one cell in twenty empty or NA."""
+    """A CSV file of numbers: without missing values, with one empty cell per column, with one cell in twenty empty."""
     rng = np.random.default_rng(1)
     values, gaps = rng.normal(50, 10, (rows, 20)).round(3), rng.random((rows, 20)) < 0.05
     first = np.zeros_like(gaps)
@@ -102,7 +102,7 @@ def measure_csv(folder: Path, rows: int, rounds: int) -> dict[str, float]:
 
 
 def measure_wide(folder: Path, rows: int, rounds: int, master: str) -> dict[str, float]:
-    """A Parquet file of 100 columns: here with and without the account, and on Spark."""
+    """A Parquet file of 100 columns: locally with and without the data-quality report, and on Spark."""
     rng = np.random.default_rng(2)
     path = folder / "wide.parquet"
     schema: Any = pa.schema([(f"x{j}", pa.float64()) for j in range(100)])

@@ -97,7 +97,7 @@ def sections(scale: float) -> dict[str, tuple[list[str], Callable[[], Rows]]]:
                 "Values ±1: the means go evenly from −0.9 to 0.9. Values spread: evenly over an interval of",
                 "width 1, whose middle, the mean θ of the population, goes evenly from −0.45 to 0.45;",
                 "n·MSE = (d/b)(1/c² − θ²), on average.",
-                "This is not the error about the mean of the users themselves, which a plan foretells.",
+                "This is not the error about the mean of the users themselves, which a plan predicts.",
                 "",
                 "| numbers | block | epsilon | values | collections | n·MSE | ratio | coverage (%) |",
                 "|---|---|---|---|---|---|---|---|",
@@ -148,8 +148,8 @@ def sections(scale: float) -> dict[str, tuple[list[str], Callable[[], Rows]]]:
         "Optional vectors on real data": (
             [
                 "Rows of scikit-learn's diabetes data (the longest row has norm 1), which a share of the users has.",
-                "n·MSE of a coordinate's mean among those, foretold by the delta method; through the engine, in",
-                "collections of 10,000 users drawn anew: the error over the one foretold, and the coverage of 95 %",
+                "n·MSE of a coordinate's mean among those, predicted by the delta method; through the engine, in",
+                "collections of 10,000 users drawn anew: the error over the one predicted, and the coverage of 95 %",
                 "intervals of the population's means and share. ± is one standard error.",
                 "",
                 "| vectors | length | share | epsilon | collections | n·MSE | ratio | means (%) | share (%) |",

@@ -1,7 +1,7 @@
-"""Errors of blocks and vectors, measured beside those foretold: drawn populations and real data; published rivals.
+"""Errors of blocks and vectors, measured beside those predicted: drawn populations and real data; published rivals.
 
-Used by `benchmarks/vectors.py`. A ratio is a mean of squared errors over the one foretold, with the standard error that
-its own repeats show. Collections have 10,000 users, drawn anew from the population, and intervals are those of the
+Used by `benchmarks/vectors.py`. A ratio is a mean of squared errors over the predicted one, with the standard error of
+its repeats. Collections have 10,000 users, drawn anew from the population, and intervals are those of the
 population's mean.
 """
 
@@ -123,17 +123,17 @@ def on_real_blocks(name: str, epsilon: float, size: int, scale: float) -> str:
 
 
 def _reports(d: int, epsilon: float, data: Floats, times: int, seed: int) -> str:
-    """Through the engine: the mean square of decoded reports over that foretold, and collections."""
+    """Through the engine: the mean square of decoded reports over that predicted, and collections."""
     survey = Survey(Schema([Vector("x", d)]), epsilon=epsilon)
     channel: Any = survey.channels[0]
     decode = np.array(values()) / channel.response.scores.contrast
     truth = data.mean(axis=0)
-    predicted = error_foretold(channel, data)
+    predicted = predicted_error(channel, data)
     squares, ratios, covered = [], [], 0
     for records in drawn(data, times, seed):
         tally = collected(survey, records)
         counts = tally.counts.reshape(d, 256)
-        own = error_foretold(channel, records) + float(((records.mean(axis=0)) ** 2).sum())
+        own = predicted_error(channel, records) + float(((records.mean(axis=0)) ** 2).sum())
         ratios.append(float((counts @ decode**2).sum() / N) / own)
         answer = tally.estimate()
         low, high = answer.interval(0.95)
@@ -144,7 +144,7 @@ def _reports(d: int, epsilon: float, data: Floats, times: int, seed: int) -> str
     return f"{square} | {found.ratio(predicted)} | {found.coverage}"
 
 
-def error_foretold(channel: Any, data: Floats) -> float:
+def predicted_error(channel: Any, data: Floats) -> float:
     """n·E|error|² about the population's mean θ: the mean of E|y|² over the vectors, less |θ|²."""
     sizes = np.square(data).sum(axis=1)
     at = {norm: total_error(channel, norm) + norm**2 for norm in (0.0, 1.0)}  # E|y|², linear in |x|²
@@ -153,7 +153,7 @@ def error_foretold(channel: Any, data: Floats) -> float:
 
 def _simulated(channel: Any, data: Floats, times: int) -> str:
     """The same collections by `hd.simulate`, whose codewords are normal numbers without levels."""
-    truth, predicted = data.mean(axis=0), error_foretold(channel, data)
+    truth, predicted = data.mean(axis=0), predicted_error(channel, data)
     squares, covered = [], 0
     for seed, records in enumerate(drawn(data, times, 5)):
         found = hd.simulate(channel, records, seed=seed)
@@ -170,7 +170,7 @@ def _vectors(name: str, epsilon: float, data: Floats, times: int, scale: float) 
     times = max(3, round(scale * times))
     engine = _reports(d, epsilon, data, times, 6)
     simulated = _simulated(channel, data, max(10, round(scale * REPEATS / d)))
-    predicted = error_foretold(channel, data) / d
+    predicted = predicted_error(channel, data) / d
     return f"| {name} | {d} | {epsilon:g} | {predicted:.4f} | {times} | {engine} | {simulated} |"
 
 

@@ -1,4 +1,4 @@
-"""Errors of optional vectors on real data, beside those foretold by the delta method.
+"""Errors of optional vectors on real data, beside those predicted by the delta method.
 
 Used by `benchmarks/vectors.py`. Collections have 10,000 users, drawn anew from the rows; a share of them has a vector.
 Intervals are those of the population's mean and share.

@@ -1,4 +1,4 @@
-"""Linear regression from randomized gradients: the share of variance explained, round by round, as a picture.
+"""Linear regression from randomized gradients: the share of variance explained, after each round.
 
     python examples/gradients.py docs/figures/gradients.svg
 

@@ -1,4 +1,4 @@
-"""How many users? The numbers that keep a tolerance, by how many attributes are asked."""
+"""How many users are needed? The number of users for a tolerance, by the number of dimensions."""
 
 # %%
 import sys
@@ -7,14 +7,14 @@ from matplotlib.figure import Figure
 
 import hdr4me as hd
 
-# %% Leave out the number of users and give a tolerance: the planner solves for it.
+# %% Omit the number of users and give a tolerance: the planner solves for the number of users.
 dimensions = [1, 5, 20, 50]
 figure = Figure(figsize=(6.4, 4.0), layout="constrained")
 axes = figure.subplots()
 for tolerance in (0.2, 0.1, 0.05):
     users = [hd.plan(dims=d, epsilon=1.0, tolerance=tolerance).best.users for d in dimensions]
     axes.plot(dimensions, users, "o-", label=f"all within ±{tolerance:g}")
-axes.set(xscale="log", yscale="log", xlabel="attributes asked", ylabel="users needed, ε = 1, 95 %")
+axes.set(xscale="log", yscale="log", xlabel="dimensions", ylabel="users needed, ε = 1, 95 %")
 axes.set_xticks(dimensions, [str(d) for d in dimensions])
 axes.minorticks_off()
 axes.legend(frameon=False)

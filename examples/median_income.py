@@ -1,4 +1,4 @@
-"""What is the median income? Quantiles with intervals that hold for every distribution."""
+"""What is the median income? Quantiles with intervals that are valid for any distribution."""
 
 # %%
 import sys
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 import hdr4me as hd
 from hdr4me.simulation.collection import simulate_tally
 
-# %% `purpose` chooses the table that resolves distributions best.
+# %% `purpose` chooses the best mechanism for distributions.
 rng = np.random.default_rng(1)
 incomes = np.clip(rng.lognormal(10.3, 0.5, 30_000), 0, 130_000)
 survey = hd.Survey(hd.Schema([hd.Numeric("income", 0, 130_000)]), epsilon=1.0, purpose="distribution")
@@ -30,7 +30,7 @@ axes.errorbar(
     color="#0b6e99",
     label="estimate",
 )
-axes.plot(shares, np.quantile(incomes, shares), "k_", markersize=16, label="truth")
+axes.plot(shares, np.quantile(incomes, shares), "k_", markersize=16, label="true quantile")
 axes.set(xlabel="share of people below", ylabel="income", title="30,000 users, ε = 1")
 axes.legend(frameon=False)
 

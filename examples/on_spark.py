@@ -1,4 +1,4 @@
-"""Does a cluster give the same answer? The same reports, counted here and by Spark: the same integers."""
+"""Does a cluster give the same result? The same reports, counted locally and on Spark: identical integers."""
 
 # %%
 import sys
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import hdr4me as hd
 
-# %% Reports are files; an engine counts them. Spark runs here with two threads, on a cluster with thousands.
+# %% An engine counts files of reports. Here, Spark runs with two threads.
 rng = np.random.default_rng(1)
 survey = hd.Survey(hd.Schema([hd.Numeric(f"x{i}", 0, 1) for i in range(8)]), epsilon=4.0)
 people = pa.table({f"x{i}": rng.beta(2 + i, 5, 20_000) for i in range(8)})
@@ -29,12 +29,12 @@ axes = figure.subplots()
 answer = there.estimate()
 low, high = answer.interval(0.95)
 places = np.arange(len(answer))
-axes.errorbar(places - 0.08, here.estimate().value, fmt="s", label="here", markersize=5)
+axes.errorbar(places - 0.08, here.estimate().value, fmt="s", label="local", markersize=5)
 axes.errorbar(
     places + 0.08, answer.value, [answer.value - low, high - answer.value], fmt="o", label="Spark, 95 %"
 )
 axes.set_xticks(places, answer.dimensions)
-axes.set(ylabel="mean", title="the same integers: True")
+axes.set(ylabel="mean", title="identical counts")
 axes.legend(frameon=False)
 
 # %%

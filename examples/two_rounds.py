@@ -1,4 +1,4 @@
-"""Is a pilot worth its users? A second round with a narrower range, against one round of the same size."""
+"""Is a pilot worthwhile? Two rounds, the second with a narrower range, compared with one round of the same size."""
 
 # %%
 import sys
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 import hdr4me as hd
 from hdr4me.simulation.collection import simulate_tally
 
-# %% Delays: most are small, but the range must allow for large ones. Each user answers once, in one of the rounds.
+# %% Most delays are small, but the range must include large ones. Each user reports in one of the rounds.
 rng = np.random.default_rng(1)
 delays = np.clip(rng.gamma(1.5, 12, 40_000) - 10, -60, 600)
 schema = hd.Schema([hd.Numeric("delay", -60, 600)])
@@ -34,7 +34,7 @@ for place, (name, values) in enumerate((("one round", one), ("two rounds", two))
     axes.plot(
         values, np.full(len(values), place) + rng.uniform(-0.1, 0.1, len(values)), "o", alpha=0.7, label=name
     )
-axes.axvline(delays.mean(), color="k", ls="--", label="truth")
+axes.axvline(delays.mean(), color="k", ls="--", label="true mean")
 axes.set_yticks([0, 1], ["one round", "two rounds"])
 axes.set(xlabel="estimated mean delay (minutes), eight collections each", ylim=(-0.6, 1.6))
 axes.legend(frameon=False, fontsize=8)

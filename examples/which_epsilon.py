@@ -1,4 +1,4 @@
-"""Which ε? The error of 50 means by the budget of a report, before anybody is asked."""
+"""Which ε? The predicted error of 50 means, by the privacy budget of a report."""
 
 # %%
 import sys
@@ -7,15 +7,15 @@ from matplotlib.figure import Figure
 
 import hdr4me as hd
 
-# %% The plan ranks all mechanisms; its best option foretells the error. No data are needed.
+# %% The plan ranks all mechanisms and predicts their errors. It needs no data.
 budgets = [0.25, 0.5, 1.0, 2.0, 4.0]
 figure = Figure(figsize=(6.4, 4.0), layout="constrained")
 axes = figure.subplots()
 for users in (10_000, 100_000, 1_000_000):
     errors = [hd.plan(users=users, dims=50, epsilon=budget).best.tolerance_joint for budget in budgets]
     axes.plot(budgets, errors, "o-", label=f"{users:,} users")
-axes.axhline(1.0, color="grey", ls=":", label="half of the range: nothing is known")
-axes.set(xscale="log", yscale="log", xlabel="ε of a report", ylabel="all 50 means within ±, 95 %")
+axes.axhline(1.0, color="gray", ls=":", label="half of the range")
+axes.set(xscale="log", yscale="log", xlabel="ε of a report", ylabel="95 % error of all 50 means")
 axes.set_xticks(budgets, [f"{x:g}" for x in budgets])
 axes.minorticks_off()
 axes.legend(frameon=False, fontsize=8)

@@ -1,4 +1,4 @@
-"""Which mechanism on MY data? Wines: foretold and simulated error of each, side by side."""
+"""Which mechanism is best on my data? The predicted and the simulated error of each mechanism."""
 
 # %%
 import sys
@@ -7,7 +7,7 @@ from sklearn.datasets import load_wine
 
 import hdr4me as hd
 
-# %% Public data: their ranges may be read off them.
+# %% The data are public, so the ranges may be taken from them.
 wine = load_wine(as_frame=True).frame[["alcohol", "hue", "proline", "flavanoids"]]
 found = hd.compare(wine, epsilon=[0.5, 1.0, 2.0, 4.0], users=10_000, repeats=6, recalibrate=False, seed=1)
 figure = found.plot()

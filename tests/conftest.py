@@ -60,9 +60,9 @@ def make_mixed(sampled: int = 2, name: str = "") -> Survey:
     schema = Schema(
         [
             Numeric("age", 0, 120, default=40),
-            Numeric("debt", -1000, 0),
+            Numeric("debt", -1000, 0, default=-500),
             Categorical("colour", ["red", "green", "blue", "grey"], default="grey"),
-            Categorical("pet", ["none", "cat", "dog"]),
+            Categorical("pet", ["none", "cat", "dog"], default="none"),
         ]
     )
     questions = [Question((j,), channel) for j, channel in enumerate((three(), coin(), choice(4), bits()))]

@@ -1,4 +1,4 @@
-"""How things look in a terminal and in a notebook: short, and with what a reader wants to know."""
+"""Representations of objects in a terminal and in a notebook."""
 
 from pathlib import Path
 
@@ -63,3 +63,34 @@ def test_a_long_table_states_how_many_rows_it_omits(things: dict[str, object]) -
 
 def test_a_ledger_shows_its_path(tmp_path: Path) -> None:
     assert repr(hd.Ledger(tmp_path / "a.json", limit=None)) == f"<Ledger {tmp_path / 'a.json'}: no limit>"
+
+
+@pytest.mark.parametrize("name", ["schema", "client", "option", "explanation", "memoized"])
+def test_a_notebook_shows_other_objects(survey: hd.Survey, things: dict[str, object], name: str) -> None:
+    more = {"schema": survey.schema, "client": hd.Client(survey), "memoized": things["explanation"]}
+    shown = (things | more)[name]._repr_html_()  # type: ignore[attr-defined]
+    assert "<table>" in shown
+    assert "<b>" not in shown.replace("<b>:", "")
+
+
+def test_an_answer_is_a_frame_and_a_figure(things: dict[str, object]) -> None:
+    answer: hd.Answer = things["answer"]  # type: ignore[assignment]
+    frame = answer.to_pandas()
+    assert list(frame["dimension"]) == list(answer.dimensions)
+    assert frame.loc[0, "estimate"] == answer.value[0]
+    assert answer.to_polars().shape == frame.shape
+    assert answer.plot().get_suptitle() == "<b>"
+    assert answer._ipython_key_completions_()[:2] == ["x0", "x1"]
+
+
+def test_a_plan_is_a_table(things: dict[str, object]) -> None:
+    plan: hd.Plan = things["plan"]  # type: ignore[assignment]
+    rows = plan.table()
+    assert len(rows) == len(plan)
+    assert (rows[0]["mechanism"], rows[0]["mse"]) == (plan.best.mechanism, plan.best.mse)
+
+
+def test_a_large_budget_gives_a_warning() -> None:
+    schema = hd.Schema([hd.Numeric("a", 0, 1)])
+    with pytest.warns(hd.errors.PrivacyWarning, match="factor of 7e"):
+        hd.Survey(schema, epsilon=200.0, mechanism="duchi")

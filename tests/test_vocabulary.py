@@ -27,7 +27,14 @@ BANNED = {
     r"n_(users|dims|sampled|draws)": "users, dims, sampled, draws",
 }
 # what machines read and hash: the keys of the survey document
-KEPT = {"n_sampled": ("src/hdr4me/survey/", "clients/javascript/", "docs/decisions/survey-document.md")}
+KEPT = {
+    "n_sampled": (
+        "src/hdr4me/survey/",
+        "src/hdr4me/collector/pages/",
+        "clients/javascript/",
+        "docs/decisions/survey-document.md",
+    )
+}
 SUFFIXES = {".py", ".pyi", ".md", ".js", ".mjs", ".html", ".css", ".toml", ".json", ".yml"}
 PATTERN = re.compile(rf"(?<![A-Za-z])({'|'.join(BANNED)})(?![A-Za-z])", re.IGNORECASE)
 
@@ -35,7 +42,14 @@ PATTERN = re.compile(rf"(?<![A-Za-z])({'|'.join(BANNED)})(?![A-Za-z])", re.IGNOR
 def texts() -> list[Path]:
     """The files that a user or a contributor reads."""
     folders = [path for name in ("src", "docs", "clients", "examples") for path in (ROOT / name).rglob("*")]
-    skipped = {"node_modules", "vendor", "dist", "__pycache__"}
+    skipped = {
+        "node_modules",
+        "vendor",
+        "dist",
+        "__pycache__",
+        "gallery",
+        "reference",
+    }  # the last two are generated
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + [
         path for path in folders if path.suffix in SUFFIXES and not skipped & set(path.parts)
     ]

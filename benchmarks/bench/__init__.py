@@ -1,1 +1,1 @@
-"""How fast it is: against NumPy, peers and the machine's own limits, in one interleaved run."""
+"""Speed compared with NumPy, peers and the limits of the machine, in one interleaved run."""

@@ -1,4 +1,4 @@
-"""Fair timing on a machine that is never quiet: tasks take turns, and each keeps its best time."""
+"""Timing on a shared machine: tasks are interleaved, and the best time of each counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cpu(work: Callable[[], object]) -> Task:
 
 
 def wall(work: Callable[[], object], times: int = 5) -> Task:
-    """A task by the clock on the wall, the best of a few times: for work shared among threads, which others disturb."""
+    """A task by wall-clock time, the best of several runs, for multithreaded work."""
     once = _by(time.perf_counter, work)
     return lambda: min(once() for _ in range(times))
 

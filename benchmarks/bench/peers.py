@@ -1,4 +1,4 @@
-"""Peers in an environment of their own, so that their needs and ours never meet; absent ones are reported absent."""
+"""Peers in a separate environment, so that their dependencies do not conflict with ours; missing peers are reported."""
 
 from __future__ import annotations
 

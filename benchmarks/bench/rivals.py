@@ -1,4 +1,4 @@
-"""The strongest plain-NumPy versions of the same work that we can write: what a careful user would have instead.
+"""The fastest plain-NumPy versions of the same work that we could write.
 
 All are chunked to stay in the second-level cache, write into buffers made beforehand and use NumPy's fastest bit
 generator. The Piecewise one needs a single uniform a value, the trick of our kernel.

@@ -61,7 +61,7 @@ def markdown(document: dict[str, Any]) -> str:
     ]
     for suite in document["suites"]:
         lines += ["", f"### {suite['title']}", ""]
-        unit = f"{suite['unit']} a second" if suite["unit"] else "exponent"
+        unit = f"{suite['unit']} per second" if suite["unit"] else "exponent"
         lines += [f"| | {unit} |", "|---|---:|"]
         lines += [
             f"| {name} | {_number(rate)} |"
@@ -107,6 +107,6 @@ def plot(document: dict[str, Any], path: Path) -> None:
         axes.set_xscale("log")
         axes.invert_yaxis()
         axes.set_title(suite["title"], fontsize=9, loc="left")
-        axes.set_xlabel(f"{suite['unit']} a second", fontsize=8)
+        axes.set_xlabel(f"{suite['unit']} per second", fontsize=8)
         axes.tick_params(labelsize=7)
     figure.savefig(path, format="svg")

@@ -1,4 +1,4 @@
-"""The measurements: each returns rows (what, millions a second) and the ratios that matter."""
+"""The measurements: each returns rows (what, millions per second) and the ratios that matter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _N, _D = 100_000, 100
 
 @dataclass
 class Suite:
-    """One table of the report: unit, rates in millions of units a second, and named ratios with what is asked."""
+    """One table of the report: unit, rates in millions of units per second, and named ratios with what is asked."""
 
     title: str
     unit: str
@@ -43,7 +43,7 @@ class Suite:
 
 
 def limits(rounds: int) -> Suite:
-    """What this machine can do at most: cipher, generator, memory; in GB a second."""
+    """The limits of this machine: cipher, generator, memory; in GB per second."""
     suite = Suite("Limits of the machine", "GB")
     buffer, stream = np.empty(BLOCK, np.uint8), Keystream()
     state, words = np.zeros((4, LANES), np.uint64), np.empty(2048, np.uint64)
@@ -108,9 +108,9 @@ def simulation(rounds: int, peers: Peers) -> Suite:
     one, two = best.pop("one thread (wall)"), best.pop("two threads (wall)")
     suite.rates = {name: values.size / seconds / 1e6 for name, seconds in best.items()}
     suite.rates["hdr4me piecewise, two threads"] = values.size / two / 1e6
-    small_sample = values[:500]
-    user = interleave({"user": cpu(lambda: rivals.per_user(1.0, small_sample, _D))}, rounds)["user"]
-    suite.rates["NumPy user by user, piecewise"] = small_sample.size / user / 1e6
+    some_users = values[:500]
+    user = interleave({"user": cpu(lambda: rivals.per_user(1.0, some_users, _D))}, rounds)["user"]
+    suite.rates["NumPy user by user, piecewise"] = some_users.size / user / 1e6
     for name in ("opendp", "diffprivlib"):
         suite.rates[f"{name}, Laplace"] = _peer_rate(peers, name, rounds)
     laplace = min(seconds for name, seconds in best.items() if name.startswith("chunked NumPy laplace"))

@@ -1,4 +1,8 @@
-/** A record: values by the names of the survey's dimensions. Missing and unknown values are randomized like others. */
+/**
+ * A record: values by the names of the survey's dimensions. Other names are refused. A missing or unusable value is
+ * replaced by the default that the survey declares; without a default, and if the dimension is not optional, the record
+ * is refused.
+ */
 export type Record = { [name: string]: unknown };
 
 /** What is sent: m answers, each with the index of the question and its fields. */
@@ -22,16 +26,26 @@ export interface Status {
   left: number;
   /** Reports that are charged and not delivered yet. */
   waiting: number;
-  /** Reports that were delivered. Whoever has the id can delete the report: DELETE url/id. */
-  sent: { id: string; url: string }[];
+  /** Reports that were delivered. Whoever has the id can delete the report: DELETE url with {"id": id}. */
+  sent: Outcome[];
+  /** Reports that the collector refused, for example with 409 because the round is closed. Their cost stays spent. */
+  refused: Outcome[];
   out?: boolean;
 }
 
-/** The result of one attempt to send. A refused report is dropped; its cost stays spent. */
+/** The collector's answer to a report. */
+export interface Outcome {
+  id: string;
+  url: string;
+  /** The HTTP status. */
+  status: number;
+}
+
+/** The result of one attempt to send: the numbers of delivered and of waiting reports, and all refusals of the store. */
 export interface Sent {
   sent: number;
   waiting: number;
-  refused: { id: string; status: number }[];
+  refused: Outcome[];
 }
 
 /** The storage of the ledger, the queue and the secret. */
@@ -49,11 +63,12 @@ export interface Options {
   round: number;
   /** Additional headers, such as { Authorization: "Bearer …" }. */
   headers?: { [name: string]: string };
-  /** By default `browserStore()`. */
+  /** By default `browserStore()`, which needs a browser or a service worker; Node needs a store. */
   store?: Store;
   /**
    * Memoized responses: an unchanged record gives the identical report at no further cost. Once the budget is spent,
-   * each question repeats the response to the row that it paid for last, whatever the value is.
+   * each question repeats the response to the row that it paid for last, whatever the value is. Questions with more than
+   * 65,536 inputs do not support them: `preview` and `answer` reject.
    */
   memoized?: boolean;
   /** The limit of the sum of ε over all surveys of the store; by default 16. */
@@ -79,14 +94,16 @@ export interface Survey {
 
 export class Client {
   private constructor();
-  /** Prove the survey (text or object) and open the ledger. Rejects a document that is invalid or whose proof fails. */
+  /** Prove the survey (text or object) and open the ledger. Rejects with FormatError if it is invalid or not proven. */
   static open(document: string | object, options: Options): Promise<Client>;
   readonly survey: Survey;
   /** The report that `answer` would send for this record now; repeated calls return the same report. Costs nothing. */
   preview(record: Record): Promise<Report>;
   /**
-   * Charge a report, store it in the queue, and start to send it. Resolves when ledger and queue are on the disk.
-   * Rejects with an error named BudgetExceeded or OptedOut; then nothing is charged and nothing is sent.
+   * Charge a report, store it in the queue, and try to send it. Ledger and queue are on the disk before anything is
+   * sent. Resolves when the report is delivered, or waits for the network. Rejects with an error named InvalidInput,
+   * BudgetExceeded or OptedOut; then nothing is charged and nothing is sent. Rejects with an error named Refused if the
+   * collector refused the report; its cost stays spent, and `status().refused` has the refusal.
    */
   answer(record: Record): Promise<Item>;
   /** Send the waiting reports. Failed reports are sent again after growing delays, and when the browser is online again. */

@@ -1,6 +1,6 @@
-"""The gallery: one page for each example, with its picture; notebooks are made from the same scripts.
+"""The gallery: one page per example, with its figure; notebooks are created from the same scripts.
 
-python docs/_made/gallery.py pictures     runs every example and keeps its picture in docs/gallery
+python docs/_made/gallery.py pictures     runs every example and writes its figure to docs/gallery
 python docs/_made/gallery.py notebooks    writes the notebooks of `NOTEBOOKS` into notebooks/
 """
 
@@ -27,13 +27,13 @@ def titles() -> dict[str, str]:
 
 
 def index_page() -> str:
-    """All pictures, each a link to its page."""
+    """All figures, each with a link to its page."""
     cards = "\n".join(_card(name, title) for name, title in titles().items())
     listed = "\n".join(titles())
     lead = (
-        "Each is a question and a small script whose picture answers it. The scripts are in `examples/`, five of them "
-        "as notebooks in `notebooks/`. Two take their data from scikit-learn (`pip install scikit-learn`); the one on "
-        "Spark needs `pip install 'hdr4me[spark]'` and Java 17."
+        "Each example is a question and a short script that draws the answer. The scripts are in `examples/`; five are "
+        "also notebooks in `notebooks/`. Two use data of scikit-learn (`pip install scikit-learn`); the example on "
+        "Spark needs `pip install '.[spark]'` and Java 17."
     )
     grid = f"::::{{container}} gallery\n{cards}\n::::"
     return f"# Gallery\n\n{lead}\n\n{grid}\n\n```{{toctree}}\n:hidden:\n{listed}\n```\n"
@@ -45,13 +45,13 @@ def _card(name: str, title: str) -> str:
 
 
 def page(name: str) -> str:
-    """One example: picture and source."""
+    """One example: figure and source."""
     source = (EXAMPLES / f"{name}.py").read_text("utf-8")
     return f"# {titles()[name]}\n\n![{name}]({name}.png)\n\n```{{code-block}} python\n{source}```\n"
 
 
 def notebook(name: str) -> str:
-    """The script as a notebook without outputs, the same bytes each time."""
+    """The script as a notebook without outputs, with deterministic bytes."""
     import jupytext
     import nbformat
 

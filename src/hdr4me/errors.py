@@ -88,6 +88,10 @@ class InvalidInput(HDR4MEError, ValueError):
         return error
 
 
+class PrivacyWarning(UserWarning):
+    """A setting is allowed, but gives little privacy."""
+
+
 class FormatError(HDR4MEError):
     """A file or a message has an invalid format."""
 
@@ -96,7 +100,9 @@ class FingerprintMismatch(FormatError):
     """A report or tally belongs to another survey; the message has both fingerprints."""
 
     def __init__(self, what: str, expected: str, found: str) -> None:
-        super().__init__(f"{what} belongs to survey {printable(found[:64])}, expected survey {expected}")
+        super().__init__(
+            f"{what} belongs to survey {printable(found[:64])}, expected survey {expected}: use its own survey"
+        )
         self.expected = expected
         self.found = found
 

@@ -37,15 +37,15 @@ class Registry(Generic[T]):
         self._asked_outside = False
 
     def register(self, name: str, item: T) -> None:
-        """Register `item` under `name`; a name that is taken by another item is refused."""
+        """Register `item` under `name`; an error if another item has this name."""
         if not isinstance(name, str) or not name or not name.isprintable():
             raise InvalidInput.of(self.noun, name, "a printable name")
         if name in self._items and self._items[name] is not item:
-            raise InvalidInput.of(self.noun, name, "a name that is not taken")
+            raise InvalidInput.of(self.noun, name, "a name that no other item has")
         self._items[name] = item
 
     def remove(self, name: str) -> None:
-        """Forget a name; for tests of packages that register."""
+        """Remove a name, for tests of packages that register items."""
         self._items.pop(name, None)
 
     @property

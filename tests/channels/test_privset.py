@@ -131,7 +131,7 @@ def test_numbers_below_any_bound_are_exact() -> None:
 
 
 def test_long_words_for_large_bounds() -> None:
-    """Above 2^64 a number takes 128 bits."""
+    """Above 2^64 an integer needs 128 bits."""
     asked = []
 
     class Source:

@@ -103,7 +103,7 @@ def test_points_and_vectors_are_the_same(q: int, t: int) -> None:
 @pytest.mark.parametrize(("q", "t"), SPACES)
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 def test_the_law_by_enumeration(q: int, t: int, epsilon: float) -> None:
-    """Sums to one, loss proven, draws that do not tell: for every input and output."""
+    """Probabilities that sum to 1, a proven loss, and draws independent of the input: for all inputs and outputs."""
     check_channel(channel(epsilon, space(q, t)))
 
 

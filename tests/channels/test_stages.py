@@ -1,4 +1,4 @@
-"""Answers of two stages: a permanent table and a fresh one, proven by fractions and by listing every draw."""
+"""Answers of two stages: a memoized and a fresh table, proven by fractions and by enumeration of all draws."""
 
 from fractions import Fraction
 from itertools import product
@@ -102,7 +102,7 @@ def test_a_document_keeps_its_stages_and_wrong_ones_are_refused() -> None:
         Stages(1.0, ((1, 2), (2, 1)), ((1, 2), (2, 1))).check("x", ((1, 1), (1, 1)))
 
 
-def test_a_survey_with_lasting_answers() -> None:
+def test_a_survey_with_memoized_responses() -> None:
     schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("mood", ["low", "fair", "good"])])
     survey = hd.Survey(schema, epsilon=1.0, sampled=2, memoized_epsilon=3.0)
     assert [type(channel) for channel in survey.channels] == [Table, UnaryEncoding]
@@ -124,15 +124,18 @@ def test_a_survey_with_lasting_answers() -> None:
         ({"memoized_epsilon": True}, "memoized_epsilon = True"),
         ({"memoized_epsilon": 2.0, "mechanism": "piecewise"}, "memoized_epsilon chooses the mechanisms"),
         ({"memoized_epsilon": 2.0, "categorical": "grr"}, "memoized_epsilon chooses the mechanisms"),
-        ({"memoized_epsilon": 2.0, "pairs": [("a", "b")]}, "a pair or block is answered in one stage only"),
+        (
+            {"memoized_epsilon": 2.0, "pairs": [("a", "b")]},
+            "numbers and categories only, not a pair or block",
+        ),
     ],
 )
-def test_what_lasting_does_not_go_with(options: dict, words: str) -> None:
+def test_options_that_memoized_epsilon_excludes(options: dict, words: str) -> None:
     schema = hd.Schema([hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1)])
     with pytest.raises(InvalidInput, match=words):
         hd.Survey(schema, epsilon=1.0, **options)
 
 
 def test_an_optional_number_has_one_stage_only() -> None:
-    with pytest.raises(InvalidInput, match="'a' is answered in one stage only"):
+    with pytest.raises(InvalidInput, match="numbers and categories only, not 'a'"):
         hd.Survey(hd.Schema([hd.Numeric("a", 0, 1, optional=True)]), epsilon=1.0, memoized_epsilon=2.0)

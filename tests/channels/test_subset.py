@@ -43,7 +43,7 @@ def test_bytes_of_a_field(v: int, size: int) -> None:
         ((1 << 20) + 1, 1, "size = 1048577"),
         (3.0, 1, r"size = 3\.0"),
         (True, 1, "size = True"),
-        (3, 0, "chosen = 0 is not allowed: a whole number from 1 to 2"),
+        (3, 0, "chosen = 0 is not allowed: an integer from 1 to 2"),
         (3, 3, "chosen = 3"),
         (3, 1.0, r"chosen = 1\.0"),
     ],
@@ -86,7 +86,7 @@ def test_below_is_uniform(n: int) -> None:
         assert (words.below(n), words.asked) == (1 % n, [32, 32, 32])
 
 
-def test_below_takes_longer_words_for_larger_numbers() -> None:
+def test_below_uses_longer_words_for_larger_numbers() -> None:
     """2^64 = (2^32 + 1)(2^32 − 1) + 1: only the last word of 64 bits is drawn anew."""
     words = Words([(1 << 64) - 1, 5])
     assert (words.below((1 << 32) + 1), words.asked) == (5, [64, 64])

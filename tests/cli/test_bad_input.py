@@ -282,9 +282,27 @@ def test_another_survey_is_replaced_only_with_force(plain, run, collected, tmp_p
 
 def test_replaced_reports_give_a_warning(run, collected, tmp_path: Path) -> None:
     call = ("perturb", collected.survey, collected.records, "-o", tmp_path / "r.parquet")
-    assert "replaced" not in run(*call).err
+    assert "warning" not in run(*call).err
     assert "this replaces earlier reports" in run(*call).err
 
 
 def test_reports_instead_of_a_tally_give_an_error(plain, collected) -> None:
     assert "give their --survey" in plain("estimate", collected.reports)
+
+
+def test_no_message_names_a_python_parameter(plain, collected, tmp_path: Path) -> None:
+    """Each message quotes options as they are typed, and says what to do."""
+    folder, survey = tmp_path / "x", collected.survey
+    assert "Create the survey with --sampled 2 or more, ask both as a pair (--pair-question)" in plain(
+        "tally", survey, collected.reports, "-o", folder, "--count-pair", "age,height"
+    )
+    assert "omit --dims" in plain(
+        "plan", "--schema", collected.schema, "--dims", 2, "--users", 9, "--epsilon", 1
+    )
+    two = ("survey", collected.schema, "--memoized-epsilon", 4, "--mechanism", "duchi")
+    assert "omit --mechanism" in plain(*two)
+    assert "--order is not allowed for --recalibrate 'l1'" in plain(
+        "estimate", collected.tally, "--recalibrate", "l1", "--order", "age,height"
+    )
+    audit = ("audit", survey, "--tally", collected.tally, "--looks-before", -1)
+    assert "--looks-before -1 is not allowed: a non-negative integer" in plain(*audit)

@@ -41,7 +41,7 @@ def test_from_a_file_to_an_estimate(run: Run, tmp_path: Path) -> None:
         category_file._known.clear()
         outcome = run(*arguments)
         assert outcome.code == 2
-        assert "holds another list" in outcome.err
+        assert "with SHA-256" in outcome.err
 
 
 def test_a_selection_is_planned(run: Run, tmp_path: Path) -> None:
@@ -55,6 +55,6 @@ def test_a_selection_is_planned(run: Run, tmp_path: Path) -> None:
     )
     text = " ".join(outcome.out.split())
     assert outcome.code == 0, outcome.err
-    assert "share of 3, at most 2 ±" in text
-    assert "number of 3, at most 2 ±" in text
+    assert "share choosing each of spoken" in text
+    assert "number chosen of spoken" in text
     assert "privset" in survey.read_text()

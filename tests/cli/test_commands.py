@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hdr4me import __version__
+from hdr4me.cli import main
 from hdr4me.cli.app import COMMANDS
 from hdr4me.cli.output import Watch, print_table, progress
 
@@ -156,7 +157,7 @@ def test_the_demonstration_ends_with_its_table(run, tmp_path: Path) -> None:
 def test_a_folder_of_reports_is_tallied(run, plain, collected, tmp_path: Path) -> None:
     folder = tmp_path / "reports"
     folder.mkdir()
-    assert "is a folder without files" in plain("tally", collected.survey, folder, "-o", tmp_path / "t")
+    assert "contains no files" in plain("tally", collected.survey, folder, "-o", tmp_path / "t")
     for name in ("a.parquet", "b.arrow"):
         run("perturb", collected.survey, collected.records, "-o", folder / name)
     assert run("tally", collected.survey, folder, "-o", tmp_path / "t", "--json").json["reports"] == 40_000
@@ -243,3 +244,27 @@ def test_a_closed_pipe_is_not_an_error(collected) -> None:
     command = f"{sys.executable} -m hdr4me estimate {collected.tally} --csv - | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_shell_completes_commands_and_options(monkeypatch, capsys) -> None:
+    monkeypatch.setenv("_HDR4ME_COMPLETE", "complete_bash")
+    for words, position, found in (("hdr4me es", 1, "estimate"), ("hdr4me estimate --q", 2, "--quantiles")):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(position))
+        with pytest.raises(SystemExit):
+            main([])
+        assert capsys.readouterr().out.split() == [found]
+
+
+def test_default_output_has_at_most_two_notes_and_unbroken_words(run, collected) -> None:
+    estimate = run("estimate", collected.tally, "--recalibrate", "auto", "--quantiles", "0.5", "--variance")
+    plan = run("plan", "--schema", collected.schema, "--users", 5000, "--epsilon", 1)
+    survey, audit = run("survey", collected.survey), run("audit", collected.survey, "--draws", 2000)
+    for outcome in (estimate, plan, survey, audit):
+        assert outcome.code == 0, outcome.err
+        assert len(outcome.err.splitlines()) <= 2
+    for word in ("estimate", "standard", "error", "smoker"):
+        assert word in estimate.out
+    assert "ξ" not in plan.out + plan.err
+    assert " m " not in plan.out
+    assert len(run("plan", "--dims", 5, "--users", 5000, "--epsilon", 1, "-v").err.splitlines()) > 1

@@ -1,4 +1,4 @@
-"""What others sent: one plain line instead of a traceback, and nothing that steers the reader's terminal."""
+"""Hostile input: one line instead of a traceback, and no control characters on the terminal."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_names_that_are_not_utf8(collected: Any, tmp_path: Path) -> None:
     done = subprocess.run([os.fsencode(part) for part in command], capture_output=True, check=False)
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 1
-    assert b"not UTF-8" in done.stderr
+    assert b"UTF-8 file name" in done.stderr
     assert not (tmp_path / "t").exists()
 
 

@@ -92,7 +92,7 @@ def test_one_row_is_shown_if_nothing_is_significant(run: Run, tmp_path: Path) ->
 
 
 def test_recalibration_says_what_it_did(run: Run, tmp_path: Path) -> None:
-    """Few answers, a selection and a vector: notes tell of each, and shares are shares.
+    """Small samples, a selection and a vector have notes, and shares are in [0, 1].
 
     Fails if fewer than 2 of 120 answer one question: 10⁻¹⁹.
     """
@@ -106,7 +106,7 @@ def test_recalibration_says_what_it_did(run: Run, tmp_path: Path) -> None:
     raw, done = (
         run("estimate", tmp_path / "x.tally", *more, "-v") for more in ((), ("--recalibrate", "clip"))
     )
-    small_sample = [line for line in (raw.out + raw.err).splitlines() if "rows have few answers" in line]
+    small_sample = [line for line in (raw.out + raw.err).splitlines() if line.startswith("a: small sample")]
     assert small_sample
     text = " ".join((done.out + done.err).split())
     assert small_sample[0].strip() in text
@@ -118,7 +118,7 @@ def test_recalibration_says_what_it_did(run: Run, tmp_path: Path) -> None:
             most = 1 if row["statistic"] == "chosen" else 2
             assert 0 <= row["lower"] <= row["estimate"] <= row["upper"] <= most
     left = run("estimate", tmp_path / "x.tally", "--recalibrate", "norm_sub", "-v")
-    assert "means are left as they are: norm_sub is for frequencies" in left.out + left.err
+    assert "means are unchanged: norm_sub is a method for frequencies" in left.out + left.err
 
 
 def test_a_survey_says_why(run: Run, tmp_path: Path) -> None:
@@ -136,10 +136,7 @@ def test_a_survey_says_why(run: Run, tmp_path: Path) -> None:
     text = " ".join((shown.out + shown.err).split())
     assert "grr for 4 categories: least expected error" in text
     assert "subset for 100 categories: least expected error, with sets of 27" in text
-    assert (
-        "projective for 4,043 categories: one number of 2 bytes to send and count, not subset selection's 1,087"
-        in text
-    )
+    assert "projective for 4,043 categories: one number of 2 bytes instead of the 1,087 numbers" in text
     why = [channel["why"] for channel in run("survey", tmp_path / "survey.json", "--json").json["channels"]]
     assert sum(reason is None for reason in why) == 1
 

@@ -32,7 +32,7 @@ def test_another_unit_is_refused(run: Any, question: tuple[object, ...]) -> None
     assert refused.code != 0
     assert "a positive number in the dimension's own units ('min')" in " ".join(refused.err.split())
     refused = run(*question, "--tolerance", "distance=5 miles")
-    assert "own units, which have no name in the schema" in " ".join(refused.err.split())
+    assert "own units (the schema gives no unit)" in " ".join(refused.err.split())
 
 
 def test_a_plain_tolerance_is_converted_to_own_units(run: Any, question: tuple[object, ...]) -> None:
@@ -47,10 +47,10 @@ def test_a_tally_is_a_prior(run: Any, tmp_path: Path) -> None:
     tally.n_reports = 1000
     tally.save(tmp_path / "pilot.tally")
     asked = ("plan", "--users", 1000, "--epsilon", 1, "--prior", tmp_path / "pilot.tally")
-    shown = run(*asked)
+    shown = run(*asked, "-v")
     assert shown.code == 0
-    assert "would score" in shown.out
-    assert "like Zipf's" not in shown.out  # the baseline has the frequencies of the tally
+    assert "would have" in shown.err
+    assert "Zipf" not in shown.err  # the baseline has the frequencies of the tally
     assert run(*asked, "--json").json["prior"] == "given"
 
 
@@ -85,11 +85,41 @@ def test_every_kind_of_question_from_a_schema_to_a_survey(run: Any, tmp_path: Pa
     assert Survey.load(survey).sampled == 1
     document = run(*asked, "--json").json
     names = [
-        "share of 3, at most 2",
-        "number of 3, at most 2",
+        "share choosing each of s",
+        "number chosen of s",
         "coordinate of v",
         "mean of pay",
         "share with pay",
     ]
     assert sorted(document["errors"]) == sorted(names)
     assert document["prior"] == "given"
+
+
+def test_the_page_has_everything_that_the_terminal_shows(
+    run: Any, question: tuple[object, ...], tmp_path: Path
+) -> None:
+    page = tmp_path / "plan.html"
+    asked = (
+        "--poisoned",
+        0.01,
+        "--shuffled",
+        1e-6,
+        "--collect-every",
+        "week",
+        "--duration",
+        "1y",
+        "--rounds",
+        2,
+    )
+    shown = run(*question, *asked, "--html", page)
+    assert shown.code == 0, shown.err
+    text = page.read_text("utf-8")
+    for part in (
+        "Errors in own units",
+        "Manipulation bound",
+        "Shuffle model",
+        "memoized responses",
+        "second round",
+    ):
+        assert part in shown.out, part
+        assert part in text, part

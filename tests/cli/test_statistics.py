@@ -104,7 +104,7 @@ def test_a_plan_for_a_statistic_and_for_two_rounds(run, plain, folder):
     found = run(*asked, "--statistic", "quantile", "--quantiles", "0.5,0.9", "--json").json
     assert (found["statistic"], found["options"][0]["mechanism"]) == ("quantile", "piecewise")
     assert 0.002 < found["statistic_errors"][0] < 0.1
-    assert "a quantile will be off by" in run(*asked, "--statistic", "quantile").out
+    assert "the expected error of a quantile is" in run(*asked, "--statistic", "quantile").out
     assert "--statistic 'mode' is not allowed" in plain(*asked, "--statistic", "mode")
     assert "--quantiles 'x' is not allowed" in plain(*asked, "--statistic", "quantile", "--quantiles", "x")
     (folder / "few.csv").write_text("age\n" + "\n".join(str(58 + i % 5) for i in range(200)) + "\n")
@@ -226,3 +226,19 @@ def test_long_steps_of_estimate_show_progress(run, folder, monkeypatch, tmp_path
         "drawing",
     }
     assert now == [(0, 2), (1, 2)] * 2
+
+
+def test_rows_are_grouped_by_dimension(run, folder):
+    lines = run("estimate", folder / "day.tally", "--quantiles", "0.5", "--variance").out.splitlines()
+    names = [
+        line.split()[0]
+        for line in lines
+        if line[1:2].strip() and line.split()[0] in ("age", "income", "region")
+    ]
+    assert names == [
+        "age",
+        "income",
+        "region",
+    ]  # once each: the other rows of a dimension follow without its name
+    first = [line.split()[0] for line in lines if line.split()]
+    assert first.index("quantile") < first.index("income")

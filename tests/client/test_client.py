@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +19,20 @@ import pytest
 from scipy.stats import chi2
 
 import hdr4me
-from hdr4me.channels import Table
-from hdr4me.client import Client
+from hdr4me.channels import KSubset, Table, UnaryEncoding
+from hdr4me.channels.codebook import Codebook
+from hdr4me.channels.k_subset import heaviest
+from hdr4me.client import Client, Ledger, MemoizedClient
+from hdr4me.client.prf import Stream, Use
 from hdr4me.errors import InvalidInput
 from hdr4me.io.report import fault
-from hdr4me.survey import Numeric, Question, Schema, Survey
+from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey, Vector
 
 RECORDS: list[dict[str, Any]] = [
     {"age": 31, "debt": -10, "colour": "red", "pet": "dog"},
     {},
     {"age": math.nan, "debt": None, "colour": 7, "pet": "lion"},
-    {"age": 10**400, "debt": "x", "colour": [], "pet": {}, "more": object()},
+    {"age": 10**400, "debt": "x", "colour": [], "pet": {}},
 ]
 
 
@@ -84,6 +90,48 @@ def test_every_record_gives_a_valid_report(mixed: Survey, all_sent: Survey, reco
             assert fault(report.answers, survey) is None
             sizes = [2 + survey.questions[q].channel.wire_size for q, *_ in report.answers]
             assert len(report.to_bytes(survey)) == sum(sizes) <= survey.report_size
+
+
+CASES = json.loads((Path(__file__).parents[1] / "vectors" / "records.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("memoized", [False, True])
+def test_unknown_names_and_unusable_values_are_refused_before_anything_is_drawn(
+    tmp_path: Path, memoized: bool
+) -> None:
+    """The cases that the browser client shares; the error names the first dimension and never a value."""
+    survey = Survey.from_json(json.dumps(CASES["survey"]))
+    ledger = Ledger(tmp_path / "ledger.json", reports_per_survey=10**6, limit=None)
+    client = MemoizedClient(survey, ledger) if memoized else Client(survey, ledger)
+    assert len(CASES["cases"]) > 60
+    for case in CASES["cases"]:
+        record, refused = case["record"], case["refused"]
+        spent, files = ledger.total, sorted(tmp_path.iterdir())
+        if not refused:
+            client.report(record)
+            continue
+        with pytest.raises(InvalidInput) as found:
+            client.report(record)
+        message = str(found.value)
+        assert any(repr(name) in message for name in refused), (record, message)
+        assert "secret" not in message
+        assert (ledger.total, sorted(tmp_path.iterdir())) == (spent, files)
+
+
+def test_what_is_sent_does_not_depend_on_validity_where_a_default_is_declared() -> None:
+    """Unusable values give the answers of the default, for the same draws."""
+    survey = Survey.from_json(json.dumps(CASES["survey"]))
+    usable = {"age": 31, "mood": "fair", "spoken": []}
+    for name, default in (("income", 500), ("town", "here"), ("pet", "missing")):
+        answers = []
+        for value in (default, None, "?", "1,000", [], object()):
+            draws = [Stream(bytes([k]), survey.series, Use.ANSWER) for k in range(64)]
+            client = Client(survey)
+            for source in draws:
+                client._draws = source  # type: ignore[assignment]
+                answers.append((value is default, client.report({**usable, name: value}).answers))
+        expected = [answer for own, answer in answers if own]
+        assert [answer for own, answer in answers if not own] == expected * 5
 
 
 def test_a_record_is_a_mapping(mixed: Survey) -> None:
@@ -181,9 +229,36 @@ def test_dimensions_are_sampled_uniformly(mixed: Survey) -> None:
     assert sum((n - 500) ** 2 / 500 for n in pairs.values()) < chi2.isf(1e-8, 5)
 
 
+def test_a_survey_that_would_block_a_device_is_refused() -> None:
+    """Short documents of one vector or of many large categories; the designs of this package are within the limit."""
+    slow = Codebook(4096, 65536, 2048)  # 48 seconds of Python for one report
+    for length, family in ((4096, slow), (64, replace(slow, length=64, codewords=4096))):
+        schema = Schema([Vector("v", length)])
+        question = Question((0,), KSubset("codebook", 1.0, family, heaviest(1.0, family)))
+        make = partial(Survey.from_questions, schema, epsilon=1.0, sampled=1, questions=[question])
+        if family is slow:
+            with pytest.raises(
+                InvalidInput, match=r"needs 268,500,992 operations on a device, and at most 33,554,432"
+            ):
+                make()
+        else:
+            assert make().questions[0].channel.device_cost == 4096 * 65
+    wide = UnaryEncoding("bits", 1.1, 65536, (-1.0, 3.0), ((3 << 30, 1 << 30), (1 << 31, 1 << 31)))
+    towns = Categorical("t", [f"t{k}" for k in range(65536)])
+    many = Schema([Categorical(f"t{j}", towns.labels) for j in range(65)])
+    questions = [Question((j,), wide) for j in range(65)]
+    for m, allowed in ((64, True), (65, False)):
+        make = partial(Survey.from_questions, many, epsilon=80.0, sampled=m, questions=questions)
+        if allowed:
+            make()
+        else:
+            with pytest.raises(InvalidInput, match="lower sampled"):
+                make()
+
+
 def test_many_dimensions_need_two_bytes(mixed: Survey) -> None:
     schema = Schema([Numeric(f"x{j}", 0, 1) for j in range(300)])
     questions = [Question((j,), mixed.channels[0]) for j in range(300)]
     survey = Survey.from_questions(schema, epsilon=300.0, sampled=300, questions=questions)
-    data = Client(survey).report({}).to_bytes(survey)
+    data = Client(survey).report({f"x{j}": 0 for j in range(300)}).to_bytes(survey)
     assert data[-3:-1] == (299).to_bytes(2, "little")

@@ -20,6 +20,7 @@ from hdr4me.collector.answers import Answers
 from hdr4me.collector.batch import Batch
 from hdr4me.collector.config import Limits
 from hdr4me.collector.errors import StoreFull, StoreUnavailable
+from hdr4me.collector.stores.protocol import ANYONE
 from hdr4me.io.arrow import dumps
 from hdr4me.io.report import pack
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
@@ -59,9 +60,12 @@ def a_stream(n: int, survey: Survey = SURVEY, ids: bytes | None = None) -> bytes
 
 def with_tokens(store: MemoryStore) -> dict[str, dict[str, str]]:
     """A token of each scope; the headers that carry it."""
-    for scope in ("upload", "read", "admin"):
-        store.add_token(digest(f"the {scope} token"), scope)
-    return {scope: {"authorization": f"Bearer the {scope} token"} for scope in ("upload", "read", "admin")}
+    for scope in ("send", "read", "admin"):
+        store.add_token(digest(f"a token with the scope {scope} only"), scope)
+    return {
+        scope: {"authorization": f"Bearer a token with the scope {scope} only"}
+        for scope in ("send", "read", "admin")
+    }
 
 
 def check(work: Any, store: MemoryStore | None = None, **settings: Any) -> MemoryStore:
@@ -365,6 +369,7 @@ def test_one_request_cannot_sink_the_others_of_its_group() -> None:
             super().write(batches)
 
     store = Picky()
+    store.add_token(ANYONE, "send")
     store.open_round(SURVEY, now=datetime.now(UTC))
     store.delay = 0.05
 
@@ -469,7 +474,7 @@ def test_no_answer_below_min_reports_then_the_librarys_own() -> None:
             assert "100" in early.json()["error"]
         await service.call("POST", PATH, a_stream(1), {"content-type": ARROW})
         tally = store.tally(1)
-        answer = (await service.call("GET", "/v1/rounds/1/estimate?level=0.9", headers=read)).json()
+        answer = (await service.call("GET", "/v1/rounds/1/estimate?confidence=0.9", headers=read)).json()
         assert answer["reports"] == 100
         assert [row["estimate"] for row in answer["rows"]] == tally.estimate().value.tolist()
         better = (await service.call("GET", "/v1/rounds/1/estimate?recalibrate=auto", headers=read)).json()
@@ -477,7 +482,7 @@ def test_no_answer_below_min_reports_then_the_librarys_own() -> None:
         assert (await service.call("GET", "/v1/rounds/1/tally", headers=read)).body == tally_bytes(tally)
         csv = (await service.call("GET", "/v1/rounds/1/estimate.csv", headers=read)).body.decode()
         assert csv.startswith("dimension,category,estimate")
-        assert csv.splitlines()[0].endswith(",survey,epsilon,level,version,date")
+        assert csv.splitlines()[0].endswith(",survey,epsilon,confidence,version,date")
         assert all(f",{SURVEY.fingerprint},{SURVEY.epsilon},0.95," in line for line in csv.splitlines()[1:])
         assert (answer["survey"], answer["epsilon"], answer["confidence"]) == (
             SURVEY.fingerprint,
@@ -519,7 +524,10 @@ def test_workers_and_restarts_show_the_same_moment(tmp_path: Path) -> None:
         assert Answers(store, 5, tmp_path / "shown").tally(1).n_reports == 10
 
 
-@pytest.mark.parametrize("query", ["level=2", "level=x", "level=nan", "recalibrate=magic", "without=all"])
+@pytest.mark.parametrize(
+    "query",
+    ["confidence=2", "confidence=x", "confidence=nan", "level=0.9", "recalibrate=magic", "without=all"],
+)
 def test_bad_questions(query: str) -> None:
     store = memory_store(SURVEY)
     read = with_tokens(store)["read"]
@@ -565,7 +573,7 @@ def test_status_export_and_quarantine() -> None:
     admin, read = tokens["admin"], tokens["read"]
 
     async def work(service: Service) -> None:
-        await service.call("POST", PATH, a_stream(30), {"content-type": ARROW} | tokens["upload"])
+        await service.call("POST", PATH, a_stream(30), {"content-type": ARROW} | tokens["send"])
         await service.call("POST", PATH, a_stream(10), {"content-type": ARROW})
         await service.call("POST", PATH, b"x", json_headers())
         status = (await service.call("GET", "/v1/rounds/1/status", headers=read)).json()
@@ -614,10 +622,10 @@ def test_deletion_by_id() -> None:
 
     async def work(service: Service) -> None:
         await service.call("POST", PATH, a_report().to_json().encode(), json_headers(id))
-        assert (await service.call("DELETE", f"{PATH}/{id}")).status == 204
-        assert (await service.call("DELETE", f"{PATH}/{id}")).status == 404
+        assert (await service.call("DELETE", PATH, json.dumps({"id": id}).encode())).status == 204
+        assert (await service.call("DELETE", PATH, json.dumps({"id": id}).encode())).status == 404
         for bad in ("x", "zz" * 16, "00" * 17, "0" * 31 + " "):
-            assert (await service.call("DELETE", f"{PATH}/{bad}")).status == 404
+            assert (await service.call("DELETE", PATH, json.dumps({"id": bad}).encode())).status == 400
 
     assert check(work).reports[1] == {}
 
@@ -626,10 +634,10 @@ def test_deletion_by_id() -> None:
 
 
 def test_who_may_do_what() -> None:
-    store = memory_store(SURVEY)
+    store = memory_store(SURVEY, open_uploads=False)
     tokens = with_tokens(store)
     needs = {
-        ("POST", PATH): "upload",
+        ("POST", PATH): "send",
         ("GET", "/metrics"): "read",
         ("GET", "/v1/rounds/1/estimate"): "read",
         ("GET", "/v1/rounds/1/estimate.csv"): "read",
@@ -641,13 +649,19 @@ def test_who_may_do_what() -> None:
         ("POST", "/v1/rounds/1/close"): "admin",
         ("POST", "/v1/rounds/1/quarantine"): "admin",
     }
-    covers = {"upload": {"upload"}, "read": {"read"}, "admin": {"upload", "read", "admin"}}
+    covers = {"send": {"send"}, "read": {"read"}, "admin": {"send", "read", "admin"}}
 
     async def work(service: Service) -> None:
         for (method, path), needed in needs.items():
             headers = {"content-type": LINES} if path == PATH else {}
             assert (await service.call(method, path, b"x", headers)).status == 401
-            for wrong in ("Bearer wrong", "Basic the admin token", "Bearer ", "x", "Bearer " + "x" * 600):
+            for wrong in (
+                "Bearer wrong",
+                "Basic a token with the scope admin only",
+                "Bearer ",
+                "x",
+                "Bearer " + "x" * 600,
+            ):
                 answer = await service.call(method, path, b"x", headers | {"authorization": wrong})
                 assert answer.status == 401
                 assert answer.headers["www-authenticate"] == "Bearer"
@@ -657,12 +671,12 @@ def test_who_may_do_what() -> None:
                 status = (await service.call(method, path, b"x", headers | header)).status
                 assert (status not in (401, 403)) == (needed in covers[scope]), (path, scope)
 
-    check(work, store, open_upload=False)
+    check(work, store)
 
 
 def test_a_token_has_a_rate() -> None:
     store = memory_store(SURVEY)
-    upload = with_tokens(store)["upload"] | {"content-type": ARROW}
+    upload = with_tokens(store)["send"] | {"content-type": ARROW}
 
     async def work(service: Service) -> None:
         assert (await service.call("POST", PATH, a_stream(60), upload)).status == 200

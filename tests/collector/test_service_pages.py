@@ -44,11 +44,11 @@ def test_the_survey_in_plain_words_is_open_to_everybody() -> None:
 
 def test_a_token_holder_learns_its_scope() -> None:
     store = memory_store(SURVEY)
-    store.add_token(digest("the read token"), "read")
+    store.add_token(digest("a token with the scope read only"), "read")
 
     async def work(service: Service) -> None:
         assert "scope" not in (await service.call("GET", "/v1/rounds")).json()
-        headers = {"authorization": "Bearer the read token"}
+        headers = {"authorization": "Bearer a token with the scope read only"}
         assert (await service.call("GET", "/v1/rounds", headers=headers)).json()["scope"] == "read"
 
     check(work, store)

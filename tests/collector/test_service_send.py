@@ -74,6 +74,40 @@ def test_every_report_is_sent_once_under_its_id(tmp_path: Path, form: str) -> No
     assert len({ids[at : at + 16] for at in range(0, len(ids), 16)}) == 12_345
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_wide_reports_are_sent_in_batches_by_bytes(tmp_path: Path, form: str) -> None:
+    """3,000 reports of the paper's m = d = 750: more than 6 MB, which one request cannot carry."""
+    schema = Schema([Numeric(f"x{j}", 0, 1) for j in range(750)])
+    survey = Survey(schema, epsilon=1.0, sampled=750, mechanism="duchi")
+    spool = Spool(tmp_path, survey)
+    Local(threads=1).perturb(np.zeros((3_000, 750)), survey, spool.reports)
+    spool.assign_ids(3_000)
+    sizes = []
+
+    def collector(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/rounds":
+            return httpx.Response(
+                200, json={"rounds": [{**ROUNDS["rounds"][0], "survey": survey.fingerprint}]}
+            )
+        sizes.append(len(request.content))
+        if len(request.content) > 1 << 20:  # an operator's smaller limit
+            return httpx.Response(413, json={"error": "too large"})
+        lines = form == "ndjson"
+        n = len(request.content.splitlines() if lines else loads(request.content, survey, 10_000).rows)
+        return httpx.Response(200, json={"stored": n, "duplicates": 0, "rejected": []})
+
+    with httpx.Client(base_url="http://collector", transport=httpx.MockTransport(collector)) as client:
+        assert send(spool, "http://collector", client=client, form=form) == Sent(3_000, 0, 0)
+    assert max(sizes) <= 4 << 20
+
+
+def test_one_report_that_is_too_large_is_an_error(tmp_path: Path) -> None:
+    collector = Collector(httpx.Response(413), httpx.Response(413))
+    with pytest.raises(NotAccepted, match="413"):
+        collector.send(a_spool(tmp_path / "spool", 2))
+    assert len(collector.bodies) == 2
+
+
 def test_what_may_pass_is_tried_again_with_the_same_bytes(tmp_path: Path) -> None:
     busy = httpx.Response(503, json={"error": "busy"}, headers={"retry-after": "7"})
     collector = Collector(

@@ -29,6 +29,7 @@ from hdr4me.client import Client
 from hdr4me.collector import open_store
 from hdr4me.collector.access import digest
 from hdr4me.collector.config import Limits
+from hdr4me.collector.stores.protocol import ANYONE
 from hdr4me.engines import Local
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
@@ -40,7 +41,7 @@ KIND = {"content-type": "application/json"}
 
 
 def a_request(id: str | None = None) -> bytes:
-    body = Client(SURVEY).report({"age": 31}).to_json().encode()
+    body = Client(SURVEY).report({"age": 31, "smoker": "no"}).to_json().encode()
     head = (
         f"POST /v1/rounds/1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         f"Idempotency-Key: {id or secrets.token_hex(16)}\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -205,7 +206,9 @@ def test_serve_send_and_the_same_bits(
     records = pa.table({"age": np.linspace(0, 120, n), "smoker": ["no", "yes"] * (n // 2)})
     pq.write_table(records, tmp_path / "records.parquet")
     survey, database = str(tmp_path / "survey.json"), str(tmp_path / "c.db")
-    arguments = [survey, "--database", database, "--token", "admin=secret", "--min-reports", "50"]
+    arguments = [survey, "--database", database, "--open-uploads", "--link", "--min-reports", "50"]
+    assert main(["token", "add", database, "--scope", "admin"]) == 0
+    secret = capsys.readouterr().out.strip()
     with command(*arguments) as (url, process, said):
         send = ["send", survey, str(tmp_path / "records.parquet"), "--to", url]
         assert main([*send, "--spool", str(tmp_path / "spool"), "--json"]) == 0
@@ -232,7 +235,7 @@ def test_serve_send_and_the_same_bits(
         key = said[-1].strip().rpartition("#key=")[2]
         session = httpx.post(url + "/v1/session", json={"key": key}).json()["token"]
         assert httpx.post(url + "/v1/session", json={"key": key}).status_code == 401
-        for token in ("secret", session):
+        for token in (secret, session):
             headers = {"authorization": f"Bearer {token}"}
             tally = httpx.get(url + "/v1/rounds/1/tally", headers=headers).content
             exported = httpx.get(url + "/v1/rounds/1/reports.parquet", headers=headers).content
@@ -275,7 +278,8 @@ def test_the_demonstration_serves_its_survey(tmp_path: Path) -> None:
 def test_sigterm_finishes_what_has_begun(tmp_path: Path) -> None:
     """A request that is half sent when SIGTERM comes is accepted, and is on the disk."""
     SURVEY.save(tmp_path / "survey.json")
-    with command(str(tmp_path / "survey.json"), "--database", str(tmp_path / "c.db")) as (url, process, _):
+    given = [str(tmp_path / "survey.json"), "--database", str(tmp_path / "c.db"), "--open-uploads"]
+    with command(*given) as (url, process, _):
         head, _, body = a_request().partition(b"\r\n\r\n")
         with connected(url) as sock:
             sock.sendall(head + b"\r\nExpect: 100-continue\r\n\r\n")
@@ -307,7 +311,6 @@ def test_sigterm_finishes_what_has_begun(tmp_path: Path) -> None:
         (["{folder}/survey.json", "--retain", "-1"], "--retain -1"),
         (["{folder}/survey.json", "--tolerance", "2"], "--tolerance 2.0"),
         (["{folder}/survey.json", "--rate", "0"], "--rate 0.0"),
-        (["{folder}/survey.json", "--token", "owner=x"], "--token"),
         (["{folder}/none.json"], "No such file"),
         (["{folder}/survey.json", "--database", "{folder}"], "directory"),
         (["{folder}/survey.json", "--host", "nowhere.invalid"], "cannot listen"),
@@ -338,12 +341,13 @@ def test_a_spool_is_kept_when_sending_fails(tmp_path: Path, capsys: pytest.Captu
     """Refused for good: the message says how to send the same reports again, and their ids are the same."""
     SURVEY.save(tmp_path / "survey.json")
     pq.write_table(pa.table({"age": [1.0, 2.0], "smoker": ["no", "yes"]}), tmp_path / "records.parquet")
-    store = memory_store(SURVEY)
+    store = memory_store(SURVEY, open_uploads=False)
     given = [str(tmp_path / "survey.json"), "--spool", str(tmp_path / "spool")]
-    with live(store, open_upload=False) as (url, _):
+    with live(store) as (url, _):
         assert main(["send", *given, str(tmp_path / "records.parquet"), "--to", url]) == 2
-        assert "The reports are kept" in capsys.readouterr().err
+        assert "To send the same reports again" in capsys.readouterr().err
     ids = (tmp_path / "spool" / "ids").read_bytes()
+    store.add_token(ANYONE, "send")
     with live(store) as (url, _):
         assert (
             main(["send", *given, str(tmp_path / "records.parquet"), "--to", url]) == 2

@@ -12,6 +12,7 @@ import numpy as np
 from collector_service import Service, serving
 
 from hdr4me.collector.access import digest
+from hdr4me.collector.stores.protocol import ANYONE
 from hdr4me.engines import Local
 from hdr4me.io.arrow import dumps
 from hdr4me.io.report import Report, unpack
@@ -20,7 +21,8 @@ from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps as tally_bytes
 
 PATH = "/v1/rounds/1/reports"
-ADMIN = {"authorization": "Bearer admin"}
+TOKEN = "a token with the scope admin only"
+ADMIN = {"authorization": f"Bearer {TOKEN}"}
 
 
 def test_the_life_of_a_round(
@@ -29,7 +31,8 @@ def test_the_life_of_a_round(
     """Three forms, repeated; deletion; the export counted by the library; closing; finalization."""
     store, now = opened(where), datetime.now(UTC)
     store.open_round(mixed, now=now - timedelta(days=20))
-    store.add_token(digest("admin"), "admin")
+    store.add_token(digest(TOKEN), "admin")
+    store.add_token(ANYONE, "send")
     assert not mixed.fixed_size
     texts = [Report(mixed.fingerprint, unpack(row.tobytes(), mixed)).to_json() for row in some_reports[:60]]
     ids = [secrets.token_hex(16) for _ in some_reports]
@@ -51,7 +54,7 @@ def test_the_life_of_a_round(
         assert answer.json() == {"stored": 0, "duplicates": len(ids) - 60, "rejected": []}
         tally = (await service.call("GET", "/v1/rounds/1/tally", headers=ADMIN)).body
         assert tally == tally_bytes(Tally(mixed).add_block(some_reports))
-        assert (await service.call("DELETE", f"{PATH}/{ids[0]}")).status == 204
+        assert (await service.call("DELETE", PATH, json.dumps({"id": ids[0]}).encode())).status == 204
         exported = await service.call("GET", "/v1/rounds/1/reports.parquet", headers=ADMIN)
         (tmp_path / "round.parquet").write_bytes(exported.body)
         rest = Tally(mixed).add_block(some_reports[1:])
@@ -60,7 +63,7 @@ def test_the_life_of_a_round(
         store.close_round(1, now=now - timedelta(days=10))
         await service.collector._finalize()
         assert store.round(1).state == "finalized"
-        assert (await service.call("DELETE", f"{PATH}/{ids[1]}")).status == 410
+        assert (await service.call("DELETE", PATH, json.dumps({"id": ids[1]}).encode())).status == 410
         assert (await service.call("GET", "/v1/rounds/1/reports.parquet", headers=ADMIN)).status == 410
         assert (await service.call("GET", "/v1/rounds/1/tally", headers=ADMIN)).body == tally_bytes(rest)
         status = (await service.call("GET", "/v1/rounds/1/status", headers=ADMIN)).json()
@@ -79,6 +82,7 @@ def test_a_survey_of_any_channel_is_accepted(
 
     other = Survey(Schema([Categorical("city", [f"c{i}" for i in range(300)])]), epsilon=3.0)
     store = opened(tmp_path / "c.db")
+    store.add_token(ANYONE, "send")
     for survey in (mixed, other):
         store.open_round(survey, now=datetime.now(UTC))
     row = Report(mixed.fingerprint, unpack(some_reports[0].tobytes(), mixed)).to_json().encode()

@@ -56,7 +56,7 @@ def round_one(store: Any, small_survey: Survey) -> Any:
 
 def test_it_is_a_store(store: Any) -> None:
     assert isinstance(store, Store)
-    assert store.schema_version == 1
+    assert store.schema_version == 2
     assert store.rounds() == []
     store.ping()
 
@@ -268,10 +268,10 @@ def test_uploads_that_are_no_reports_are_counted(round_one: Any) -> None:
 
 
 def test_tokens_are_known_by_their_hash(store: Any) -> None:
-    one = store.add_token(b"a" * 32, "upload", "phones")
+    one = store.add_token(b"a" * 32, "send", "phones")
     two = store.add_token(b"b" * 32, "admin")
     assert store.tokens() == [one, two]
-    assert (one.scope, one.label, one.sha256) == ("upload", "phones", b"a" * 32)
+    assert (one.scope, one.label, one.sha256) == ("send", "phones", b"a" * 32)
     with pytest.raises(InvalidInput, match="exists already"):
         store.add_token(b"a" * 32, "read")
     assert store.remove_token(two.number)

@@ -86,7 +86,7 @@ def test_a_restored_store_is_the_same_store(
     if into == "postgres":
         target = request.getfixturevalue("database")
         request.getfixturevalue("emptied")(target)
-    assert restore(tmp_path / "saved", target) == contents
+    assert restore(tmp_path / "saved", target, keep_tokens=True) == contents
     again = opened(target)
     assert facts(again) == before
     assert write(again, batch).n_stored == 0  # the deleted one too

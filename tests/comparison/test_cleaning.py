@@ -33,13 +33,13 @@ def _files(folder: Path, dimensions: list, rows: list[str]) -> list[str]:
 def test_texts_and_unknown_categories_are_cleaned_and_counted(tmp_path: Path) -> None:
     rows = ["age,planet", "abc,earth", "30,alien", "-5,mars", "200,mars", ",", *["50,earth"] * 15]
     command = _files(tmp_path, [AGE, PLANET], rows)
-    told = CliRunner().invoke(app, command, catch_exceptions=False)
-    assert told.exit_code == 0
-    shown = " ".join(told.output.split())
+    given = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert given.exit_code == 0
+    shown = " ".join(given.output.split())
     for sentence in (
         "warning: column 'age': 1 of 20 values (5 %) are not numbers and count as 40",
         "warning: column 'planet': 1 of 20 values (5 %) are none of the categories and count as 'earth'",
-        "the account is counted from true values: it is not private",
+        "(counted from true values: not private)",
     ):
         assert sentence in shown
     document = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
@@ -92,21 +92,21 @@ OTHERS = [LANGS, WHERE, PAY]
 
 def test_what_can_be_compared_is_and_the_rest_is_named(tmp_path: Path) -> None:
     command = _files(tmp_path, [AGE, *OTHERS], ["age,langs,where,pay", *["50,a|b,0.1|0.2,3"] * 20])
-    told = CliRunner().invoke(app, command, catch_exceptions=False)
-    assert told.exit_code == 0
-    shown = " ".join(told.output.split())
+    given = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert given.exit_code == 0
+    shown = " ".join(given.output.split())
     named = "no mechanism for {} is among duchi, grr; add {}"
     assert f"note: 'langs' is left out: {named.format('selections', 'privset')}" in shown
     assert f"note: 'where' is left out: {named.format('vectors', 'codebook')}" in shown
     assert f"note: 'pay' is left out: {named.format('optional numbers', 'optional')}" in shown
     assert "The mean of numbers: 20 users, 1 collection each; errors: range scaled to [−1, 1]" in shown
-    assert "the account" not in shown
+    assert "counted from true values" not in shown
 
 
 def test_if_nothing_is_left_the_columns_are_named(tmp_path: Path) -> None:
     command = _files(tmp_path, OTHERS, ["langs,where,pay", *["a|b,0.1|0.2,3"] * 20])
     with pytest.raises(
-        InvalidInput, match=r"nothing could be compared.*'pay' is.*'where' is.*'langs' is left out"
+        InvalidInput, match=r"no mechanism can be compared.*'pay' is.*'where' is.*'langs' is left out"
     ):
         CliRunner().invoke(app, command, catch_exceptions=False)
 
@@ -181,9 +181,9 @@ def test_lists_and_gaps_are_those_that_a_client_sends() -> None:
     assert truth_of(hd.Schema([LANGS]), table, "chosen") == pytest.approx([2 / 5, 1 / 5, 1 / 5])
 
 
-def test_columns_that_no_chosen_mechanism_serves_are_named() -> None:
+def test_columns_without_a_listed_mechanism_are_named() -> None:
     table = pa.table({"x": np.linspace(0, 1, 20), "c": ["a", "b"] * 10})
     found = compare(table, **{**QUICK, "mechanisms": ["grr"]})
     assert found.notes == ("'x' is left out: no mechanism for numbers is among grr; add optimal",)
-    with pytest.raises(InvalidInput, match="nothing could be compared: 'x' is left out"):
+    with pytest.raises(InvalidInput, match="no mechanism can be compared: 'x' is left out"):
         compare(table.select(["x"]), **{**QUICK, "mechanisms": ["grr"]})

@@ -1,4 +1,4 @@
-"""Comparisons: the foretold error is the simulated one, on real data too; all draws are seeded."""
+"""Comparisons: the predicted error is the simulated one, on real data too; all draws are seeded."""
 
 import gzip
 import json
@@ -30,7 +30,7 @@ def wine() -> pd.DataFrame:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("sampled", [1, 4])
-def test_what_is_foretold_comes_true_on_real_data(wine: pd.DataFrame, sampled: int) -> None:
+def test_predictions_hold_on_real_data(wine: pd.DataFrame, sampled: int) -> None:
     """Each mean over 60 collections is within 4.5 standard errors: a right prediction fails in 0.1 % of seeds."""
     columns = ["alcohol", "malic_acid", "ash", "target", "hue", "proline"]
     options = {
@@ -48,7 +48,7 @@ def test_what_is_foretold_comes_true_on_real_data(wine: pd.DataFrame, sampled: i
 
 
 def test_everybody_answers_everything() -> None:
-    """With m = d nobody's absence adds to the error; without that term the prediction would be 40 % too high."""
+    """With m = d the sampling of users adds no error; with that term the prediction would be 40 % too high."""
     values = np.random.default_rng(1).uniform(-1, 1, 2000)
     found = compare(
         pa.table({"x": values}), epsilon=8.0, mechanisms=["optimal"], repeats=60, seed=1, recalibrate=False
@@ -59,14 +59,14 @@ def test_everybody_answers_everything() -> None:
     assert row.predicted < 0.75 * (row.predicted + values.var() / 2000)
 
 
-def test_other_statistics_and_what_cannot_tell_them() -> None:
+def test_other_statistics_and_mechanisms_without_them() -> None:
     frame = load_breast_cancer(as_frame=True).frame[["mean radius", "mean texture"]]
     found = compare(
         frame, epsilon=2.0, users=3000, repeats=2, statistic="median", mechanisms=["duchi", "piecewise"]
     )
     assert [row.mechanism for row in found.rows] == ["piecewise"]
     assert found.rows[0].predicted is None
-    assert found.notes == ("duchi is left out: its reports do not tell the median",)
+    assert found.notes == ("duchi is left out: it cannot estimate the median",)
     variance = compare(
         frame, epsilon=2.0, users=3000, repeats=2, statistic="variance", mechanisms=["piecewise"]
     )
@@ -87,7 +87,7 @@ def test_frames_tables_and_files_are_the_same_data(wine: pd.DataFrame, tmp_path:
             assert one["simulated"] == pytest.approx(other["simulated"], rel=1e-9)
 
 
-def test_what_is_left_out_is_told() -> None:
+def test_notes_say_what_is_left_out() -> None:
     table = pa.table(
         {
             "x": [1.0, 2.0, None] * 10,
@@ -102,10 +102,10 @@ def test_what_is_left_out_is_told() -> None:
     assert schema.names == ("x", "who", "ok") or list(schema.names) == ["x", "who", "ok"]
     assert kept.num_rows == 20
     assert notes == [
-        "'same' is left out: its values are all alike",
+        "'same' is left out: all its values are equal",
         "'empty' is left out: more than half of its values are missing",
         "'day' is left out: columns of type date32[day] are not compared",
-        "10 of 30 rows have gaps and are left out",
+        "10 of 30 rows have missing values and are left out",
     ]
 
 
@@ -128,11 +128,11 @@ def test_a_schema_may_be_given() -> None:
         ({"epsilon": []}, "epsilon = \\[\\] is not allowed"),
         ({"statistic": "mode"}, "statistic = 'mode' is not allowed: one of mean, median, variance"),
         ({"mechanisms": ["magic"]}, "mechanisms = 'magic' is not allowed"),
-        ({"mechanisms": ["grr"]}, "nothing could be compared: .*no mechanism for numbers is among grr"),
+        ({"mechanisms": ["grr"]}, "no mechanism can be compared: .*no mechanism for numbers is among grr"),
         ({"repeats": 0}, "repeats = 0 is not allowed"),
         ({"users": 3}, "users = 3 is not allowed"),
         ({"columns": ["z"]}, "columns = 'z' is not allowed: one of x"),
-        ({"statistic": "median", "mechanisms": ["duchi"]}, "nothing could be compared: duchi is left out"),
+        ({"statistic": "median", "mechanisms": ["duchi"]}, "no mechanism can be compared: duchi is left out"),
     ],
 )
 def test_bad_input(options: dict, words: str) -> None:
@@ -147,7 +147,7 @@ def test_bad_data(tmp_path: Path) -> None:
     for schema in (None, hd.Schema([hd.Numeric("x", 0, 1)])):
         with pytest.raises(FileNotFoundError):
             compare(tmp_path / "no.csv", schema=schema)
-        with pytest.raises(FormatError, match=r"bad\.parquet is not a whole Parquet file"):
+        with pytest.raises(FormatError, match=r"bad\.parquet is not a complete Parquet file"):
             compare(tmp_path / "bad.parquet", schema=schema)
     with pytest.raises(InvalidInput, match="at least 10 are needed"):
         compare(pa.table({"x": [0.0, 1.0]}))
@@ -182,9 +182,9 @@ def test_pictures_and_pages(tmp_path: Path) -> None:
         "duchi",
     ]
     run = CliRunner().invoke
-    told = run(app, [*base, "--html", str(tmp_path / "c.html"), "--png", str(tmp_path / "c.png")])
-    assert told.exit_code == 0
-    assert "foretold MSE" in told.output
+    given = run(app, [*base, "--html", str(tmp_path / "c.html"), "--png", str(tmp_path / "c.png")])
+    assert given.exit_code == 0
+    assert "predicted MSE" in given.output
     assert (tmp_path / "c.png").stat().st_size > 5000
     document = json.loads(run(app, [*base, "--json"]).stdout)
     assert [row["epsilon"] for row in document["rows"]] == [1.0, 2.0]

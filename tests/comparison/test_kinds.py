@@ -1,4 +1,4 @@
-"""Comparisons of every kind of dimension: what is foretold is what is simulated, on real data; all draws are seeded."""
+"""Comparisons of every kind of dimension: predicted and simulated errors agree on real data; all draws are seeded."""
 
 import json
 from pathlib import Path
@@ -82,7 +82,7 @@ def _numbers() -> tuple[pa.Table, hd.Schema]:
     ],
 )
 @pytest.mark.parametrize("sampled", [1, 2])
-def test_what_is_foretold_comes_true_on_real_data(made: Any, mechanisms: list[str], sampled: int) -> None:
+def test_predictions_hold_on_real_data(made: Any, mechanisms: list[str], sampled: int) -> None:
     """The mean over 60 collections is within 4.5 standard errors of 2 to 6 rows: a right prediction fails in 0.1 %.
 
     Of 60 intervals or more 85 % hold the truth: fewer than that happen in 0.3 % of seeds if each does with 95 %.
@@ -195,7 +195,7 @@ def test_pairs_and_blocks_are_compared_where_they_pay_or_are_asked_for() -> None
     ]
     assert "pair is left out at epsilon = 0.01: one answer needs at least 0.05" in asked.notes
     one = compare(table, epsilon=2.0, mechanisms=["pair", "duchi"], repeats=1, columns=["age"])
-    assert "pair is left out: it asks numbers together, and there is one number only" in one.notes
+    assert "pair is left out: it asks several numbers together, and there is only one" in one.notes
 
 
 def test_other_statistics_of_optional_numbers() -> None:
@@ -203,19 +203,19 @@ def test_other_statistics_of_optional_numbers() -> None:
     options: dict[str, Any] = {"schema": schema, "epsilon": 4.0, "repeats": 1, "recalibrate": False}
     found = compare(table, statistic="variance", mechanisms=["optional", "piecewise", "agreement"], **options)
     assert {(row.kind, row.statistic) for row in found.rows} >= {("numbers", "variance")}
-    assert "agreement is left out: its reports do not tell the variance" in found.notes
+    assert "agreement is left out: it cannot estimate the variance" in found.notes
 
 
-def test_what_too_few_reports_tell_is_left_out() -> None:
+def test_estimates_from_too_few_reports_are_left_out() -> None:
     table = pa.table({"x": [None] * 19 + [1.0]})
     schema = hd.Schema([hd.Numeric("x", 0, 2, optional=True)])
     found = compare(table, schema=schema, epsilon=0.1, repeats=1)
     assert [row.statistic for row in found.rows] == ["share"]
     assert found.notes == (
-        "the mean of optional numbers by optional at epsilon = 0.1: 100 % of the answers are left out: too few "
-        "reports",
+        "100 % of the estimates of the mean of optional numbers by optional at epsilon = 0.1 are left out: there are "
+        "too few reports",
     )
-    assert found.rows[0].told == 1.0
+    assert found.rows[0].answered == 1.0
 
 
 def test_lists_without_a_schema() -> None:
@@ -236,8 +236,8 @@ def test_lists_without_a_schema() -> None:
     )
     assert notes == [
         "'ragged' is left out: its lists have different lengths",
-        "'same' is left out: its lists have 1 different values",
-        "'zeros' is left out: its values are all alike",
+        "'same' is left out: its lists have 1 distinct values",
+        "'zeros' is left out: all its values are equal",
         "'truths' is left out: lists of type bool are not compared",
     ]
     many = [[f"item {i}" for i in range(200)]] * 20
@@ -246,8 +246,8 @@ def test_lists_without_a_schema() -> None:
 
 
 def test_names_of_mechanisms_belong_to_one_kind() -> None:
-    """Vectors and optional ones are both served by codebooks."""
-    names = [name for key, kind in KINDS.items() if key != ("vector", True) for name in kind.served_by]
+    """Codebooks support vectors and optional vectors."""
+    names = [name for key, kind in KINDS.items() if key != ("vector", True) for name in kind.mechanisms]
     assert len(names) == len(set(names))
 
 
@@ -257,4 +257,4 @@ def test_a_vector_that_nobody_has() -> None:
     found = compare(table, schema=schema, epsilon=4.0, repeats=2, seed=1)
     assert [row.statistic for row in found.rows] == ["share"]
     assert found.rows[0].predicted is not None
-    assert "100 % of the answers are left out" in found.notes[0]
+    assert "100 % of the estimates" in found.notes[0]

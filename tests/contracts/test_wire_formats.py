@@ -103,14 +103,14 @@ def test_missing_and_empty_files(path: Path, mixed: Survey) -> None:
     with pytest.raises(FileNotFoundError):
         read(path, mixed)
     path.write_bytes(b"")
-    with pytest.raises(FormatError, match="is empty"):
+    with pytest.raises(FormatError, match=r"contains no reports|is empty"):
         read(path, mixed)
 
 
 def test_a_file_without_reports(path: Path, mixed: Survey) -> None:
     """A file that was cut or damaged must not look like a day without users: no reports are an error."""
     write(path, mixed)
-    with pytest.raises(FormatError, match="is empty"):
+    with pytest.raises(FormatError, match=r"contains no reports|is empty"):
         read(path, mixed)
 
 

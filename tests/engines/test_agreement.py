@@ -173,7 +173,7 @@ def test_values_that_do_not_stand_side_by_side_are_read_by_columns() -> None:
 
 def test_signs_are_rounded_at_random() -> None:
     """P(+1) = (1 + t)/2 for every dimension, in its own units, NaN as the default; false alarm below 1e-8."""
-    schema = hd.Schema([hd.Numeric("a", 0, 10), hd.Numeric("b", -1, 1, default=1), hd.Numeric("c", 5, 6)])
+    schema = hd.Schema([hd.Numeric("a", 0, 10, 5), hd.Numeric("b", -1, 1, default=1), hd.Numeric("c", 5, 6)])
     survey = hd.Survey(schema, epsilon=4.0, blocks=[["a", "b", "c"]])
     n = 20_000
     records = np.tile([2.5, np.nan, 99.0], (n, 1))
@@ -188,7 +188,7 @@ def test_signs_are_rounded_at_random() -> None:
     assert abs(int((found >> 2).sum()) - n / 4) < 6 * np.sqrt(n * 3 / 16)
     table = pa.table({"a": [None, 0.0], "b": pa.array([-1, 1], pa.int8()), "c": ["5", "6"]})
     for _ in range(30):
-        block = next(Local().reports(table, survey))
+        block = next(Local().reports(table, survey, on_quality=lambda quality: None))
         assert block.shape == (2, 3)
 
 
@@ -230,7 +230,7 @@ def test_reports_out_of_bounds_are_not_counted() -> None:
     assert tally.n_reports == 9
     assert tally.rejected == {"code out of support": 1}
     assert tally.counts.sum() == 45
-    line = json.loads(hd.Client(survey).report({}).to_json())
+    line = json.loads(hd.Client(survey).report(dict.fromkeys(survey.schema.names, 0)).to_json())
     line["answers"] = [[0, 32]]
     from hdr4me.io.report import Reason, inspect
 
@@ -285,7 +285,7 @@ def test_the_standard_error_is_the_decoders() -> None:
 
 
 def test_the_audit_proves_and_attacks() -> None:
-    """An honest channel is accused with probability 1e-6 each."""
+    """A correct channel is rejected with probability 1e-6 each."""
     for b in (3, 64, 70):
         found = audit(survey_of(b, 4.0), 50_000)
         assert found.passed

@@ -140,7 +140,7 @@ def test_reports_out_of_bounds_are_not_counted() -> None:
 
 
 def test_the_audit_proves_and_attacks() -> None:
-    """An honest channel is accused with probability 1e-6."""
+    """A correct channel is rejected with probability 1e-6."""
     found = audit(small(2, codewords=16), 20_000)
     assert found.passed
     assert 3.3 < found.findings[0].epsilon_attacked < 4.0

@@ -38,7 +38,7 @@ def test_a_matrix_in_memory(request: pytest.FixtureRequest, name: str, order: st
     assert (tally.n_reports, tally.rejected) == (500, {})
 
 
-def test_a_plain_matrix_takes_the_quick_way(numeric_survey: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_matrix_uses_the_fast_kernel(numeric_survey: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
     everything = Survey.from_questions(
         Schema(Numeric(f"x{j}", -1, 1) for j in range(20)),
         epsilon=40.0,
@@ -88,7 +88,7 @@ def test_a_device_that_is_full(mixed_survey: Survey, tmp_path: Path) -> None:
 
 def test_input_cut_short_leaves_no_output(mixed_survey: Survey, tmp_path: Path) -> None:
     records = tmp_path / "records.csv"
-    records.write_text("age,color,rooms\n1,red,2\n1,red\n")
+    records.write_text("age,colour,rooms\n1,red,2\n1,red\n")
     with pytest.raises(FormatError):
         Local(1).perturb(records, mixed_survey, tmp_path / "r.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["records.csv"]

@@ -175,7 +175,7 @@ def test_reports_of_the_plain_survey_are_not_counted(tmp_path: Path) -> None:
 
 
 def test_the_audit_proves_and_attacks() -> None:
-    """An honest channel is accused with probability 1e-6."""
+    """A correct channel is rejected with probability 1e-6."""
     found = audit(small(2, codewords=16), 20_000)
     assert found.passed
     assert 3.3 < found.findings[0].epsilon_attacked < 4.0
@@ -183,7 +183,7 @@ def test_the_audit_proves_and_attacks() -> None:
 
 
 def test_whether_there_is_a_vector_is_kept_to_the_budget() -> None:
-    """The telling outputs are those that are heavy for no vector and not for this one; false alarm 1e-6."""
+    """The informative outputs are those that are heavy for no vector and not for this one; false alarm 1e-6."""
     survey = small(1, epsilon=2.0, codewords=8)
     channel = survey.channels[0]
     assert isinstance(channel, KSubset)
@@ -202,7 +202,7 @@ def test_whether_there_is_a_vector_is_kept_to_the_budget() -> None:
     assert 1.6 < bound(hits[0], hits[1], n) < 2.0
 
 
-def test_the_account_calls_missing_an_answer() -> None:
+def test_a_missing_optional_vector_is_a_valid_answer() -> None:
     survey = small(2)
     rows = [[0.1, 0.2]] * 50 + [None] * 20 + [[NAN, NAN]] * 10 + [[1.0]] * 10 + [[3.0, NAN]] * 10
     table = pa.table({"v": pa.array(rows, pa.list_(pa.float64()))})
@@ -211,8 +211,8 @@ def test_the_account_calls_missing_an_answer() -> None:
         {"column": "v", "read": 100, "missing": 30, "unknown": 20, "low": 0, "high": 10}
     ]
     assert [note.partition(")")[2] for note in quality.notes()] == [
-        " are not 2 numbers and count as no vector if the length is wrong; otherwise each coordinate that is not a "
-        "number counts as 0",
+        " are not lists of 2 numbers and count as no vector if the length is wrong; otherwise each coordinate "
+        "that is not a number counts as 0",
         " are longer than 1 and are scaled to that norm",
     ]
     assert not Local().data_quality(table.slice(50, 30), survey).unusable()  # all missing
@@ -223,7 +223,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     survey = small(2)
     with pytest.raises(InvalidInput, match=r"memoized responses .* not vectors"):
         MemoizedClient(survey, hd.Ledger(tmp_path / "ledger.json"))
-    with pytest.raises(InvalidInput, match="memoized_epsilon is for numbers and categories"):
+    with pytest.raises(InvalidInput, match="memoized_epsilon supports numbers and categories only"):
         hd.Survey(survey.schema, epsilon=1.0, memoized_epsilon=4.0)
     with pytest.raises(InvalidInput, match="numbers only; 'v' is a vector"):
         hd.Survey(hd.Schema([*survey.schema, hd.Numeric("x", 0, 1)]), epsilon=1.0, pairs=[("v", "x")])

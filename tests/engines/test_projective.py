@@ -1,4 +1,4 @@
-"""Projective channels for many users: the kernel is the plain formula, and errors are those foretold."""
+"""Projective channels for many users: the kernel equals the formula, and errors match the predictions."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_which_points_are_heavy(q: int, t: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "epsilon"), [("projective", 1.0), ("projective", 4.0)])
-def test_measured_errors_are_those_foretold(name: str, epsilon: float) -> None:
+def test_measured_errors_match_the_predictions(name: str, epsilon: float) -> None:
     """Σ (f̂ − f)² over 257 categories in 300 seeded collections of 1,000: within 2 % of V₁ + 256·V₀."""
     v, n, times = 257, 1000, 300
     channel = categorical_channel(name, epsilon, v)
@@ -132,7 +132,7 @@ def test_the_error_before_rounding_is_the_channel_s() -> None:
 
 def test_from_records_to_an_answer() -> None:
     """On the device and in batch, 7 sigma (false alarm 3e-12 a number): both ways give the frequencies."""
-    schema = Schema([Categorical("town", [f"t{i}" for i in range(400)])])
+    schema = Schema([Categorical("town", [f"t{i}" for i in range(400)], default="t0")])
     survey = Survey(schema, epsilon=2.0, categorical="projective")
     assert survey.channels[0].mechanism == "projective"
     assert survey.report_size == 4
@@ -140,7 +140,8 @@ def test_from_records_to_an_answer() -> None:
     client = Client(survey)
     by_device = Tally(survey).add(client.report(row) for row in rows)
     by_batch = Tally(survey)
-    for block in Local().reports(pa.table({"town": [row["town"] for row in rows]}), survey):
+    table = pa.table({"town": [row["town"] for row in rows]})
+    for block in Local().reports(table, survey, on_quality=lambda quality: None):
         by_batch.add_block(block)
     for tally in (by_device, by_batch):
         assert tally.n_reports == 3000
@@ -159,7 +160,7 @@ def test_what_is_no_point_is_not_counted() -> None:
 
 @pytest.mark.parametrize("categorical", ["auto", "grr"])
 def test_more_categories_than_sixteen_bits_count(categorical: str) -> None:
-    """The last of 70,000 categories, at a budget at which it is nearly always told: 1 % of the reports err."""
+    """The last of 70,000 categories, at a budget at which it is nearly always reported: 1 % of the reports err."""
     v = 70_000
     survey = Survey(Schema([Categorical("id", range(v))]), epsilon=16.0, categorical=categorical)
     rows = np.full((2000, 1), v - 1.0)

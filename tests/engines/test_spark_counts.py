@@ -70,7 +70,7 @@ def test_binary_rows_of_any_size_are_sorted_out(mixed: Survey, some_reports: np.
 
 @pytest.mark.parametrize("kind", ["binary", "large_binary", "fixed"])
 def test_columns_of_every_binary_type(even: Survey, simulate: Any, kind: str) -> None:
-    """Spark hands over large types if it is told to."""
+    """Spark uses large types if configured to."""
     reports = simulate(even, 100, lambda j, users: np.zeros(len(users)), np.random.default_rng(3))
     types = {"binary": pa.binary(), "large_binary": pa.large_binary(), "fixed": pa.binary(even.report_size)}
     values = [None, *(row.tobytes() for row in reports)]
@@ -157,7 +157,7 @@ def test_faults_come_back_as_the_errors_they_are(mixed: Survey, other: Survey, t
     with pytest.raises(FingerprintMismatch, match=r"r\.parquet belongs to survey") as caught:
         finish(add_partials(foreign), mixed)
     assert (caught.value.expected, caught.value.found) == (mixed.fingerprint, other.fingerprint)
-    with pytest.raises(FormatError, match="not a whole Parquet file"):
+    with pytest.raises(FormatError, match="not a complete Parquet file"):
         finish(add_partials(broken), mixed)
 
 

@@ -157,7 +157,7 @@ def quiet(quality: DataQuality) -> None:
 
 
 def test_records_from_csv_and_json_lines(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
-    (tmp_path / "r.csv").write_text("pet,age,color,debt,extra\n" + "cat,31,red,-7,x\n?,?,?,?,?\n" * 50)
+    (tmp_path / "r.csv").write_text("pet,age,colour,debt,extra\n" + "cat,31,red,-7,x\n?,?,?,?,?\n" * 50)
     (tmp_path / "r.jsonl").write_text('{"pet": "cat", "age": 31, "colour": "red", "debt": -7.5}\n' * 100)
     for name in ("r.csv", "r.jsonl"):
         assert engine.perturb(tmp_path / name, mixed, tmp_path / f"{name}.reports", on_quality=quiet) == 100
@@ -168,10 +168,10 @@ def test_records_from_csv_and_json_lines(engine: Spark, mixed: Survey, tmp_path:
 
 
 def test_no_records_are_an_error(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
-    (tmp_path / "r.csv").write_text("pet,age,color,debt\n")
-    with pytest.raises(FormatError, match=r"r\.csv has a header and no records"):
+    (tmp_path / "r.csv").write_text("pet,age,colour,debt\n")
+    with pytest.raises(FormatError, match=r"r\.csv has a header but no records"):
         engine.perturb(tmp_path / "r.csv", mixed, tmp_path / "out")
-    none = engine.session.range(0).selectExpr("1.0 as age", "1.0 as debt", "'a' as color", "'b' as pet")
+    none = engine.session.range(0).selectExpr("1.0 as age", "1.0 as debt", "'a' as colour", "'b' as pet")
     with pytest.raises(FormatError, match="there are no records"):
         engine.perturb(none, mixed, tmp_path / "out")
     with pytest.raises(InvalidInput, match="exists"):
@@ -180,7 +180,7 @@ def test_no_records_are_an_error(engine: Spark, mixed: Survey, tmp_path: Path) -
 
 
 def test_both_engines_read_the_same_records(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
-    """One rule for folders, suffixes, encodings and labels; the accounts are equal to the last value."""
+    """One rule for folders, suffixes, encodings and labels; the data-quality reports are equal."""
     folder = tmp_path / "data"
     table = pa.table(
         {
@@ -194,7 +194,7 @@ def test_both_engines_read_the_same_records(engine: Spark, mixed: Survey, tmp_pa
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table, folder / name, row_group_size=30)
     (folder / "e.csv.gz").write_bytes(
-        gzip.compress(b"pet;age;color;debt\n" + b"cat;31;red;-7\n" * 10, mtime=0)
+        gzip.compress(b"pet;age;colour;debt\n" + b"cat;31;red;-7\n" * 10, mtime=0)
     )
     (folder / "f.jsonl").write_text('{"pet": "cat", "age": 31, "colour": "red", "debt": -7.5}\n' * 5)
     found: list[DataQuality] = []
@@ -216,8 +216,8 @@ def test_what_is_wrong_with_records_is_said_as_on_one_machine(
     content = bytearray(path.read_bytes())
     content[5] ^= 1
     path.write_bytes(content)
-    (tmp_path / "latin.csv").write_bytes("age,debt,color,pet\n1,-1,röt,cat\n".encode("latin-1"))
-    (tmp_path / "code.csv").write_text("age,debt,color,pet\nUA,-1,red,cat\n")
+    (tmp_path / "latin.csv").write_bytes("age,debt,colour,pet\n1,-1,röt,cat\n".encode("latin-1"))
+    (tmp_path / "code.csv").write_text("age,debt,colour,pet\nUA,-1,red,cat\n")
     for name in ("r.parquet", "latin.csv", "code.csv"):
         with pytest.raises(HDR4MEError) as here:
             Local(1).perturb(tmp_path / name, mixed, tmp_path / "a.parquet")
@@ -229,7 +229,7 @@ def test_what_is_wrong_with_records_is_said_as_on_one_machine(
 
 def test_a_failed_job_leaves_nothing(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
     frame = engine.session.range(10).selectExpr(
-        "raise_error('no') as age", "1 as debt", "'red' as color", "'cat' as pet"
+        "raise_error('no') as age", "1 as debt", "'red' as colour", "'cat' as pet"
     )
     frame = frame.selectExpr("cast(age as double) as age", "debt", "colour", "pet")
     with pytest.raises(Exception, match="no"):
@@ -241,7 +241,7 @@ def test_what_is_wrong_is_said_before_any_job(engine: Spark, mixed: Survey, othe
     session = engine.session
     with pytest.raises(FormatError, match="no column 'debt', 'colour', 'pet'"):
         engine.perturb(session.range(1).selectExpr("id as age"), mixed)
-    dates = session.range(1).selectExpr("current_date() as age", "1 debt", "'a' color", "'b' pet")
+    dates = session.range(1).selectExpr("current_date() as age", "1 debt", "'a' colour", "'b' pet")
     with pytest.raises(InvalidInput, match="column 'age' is of type date32"):
         engine.perturb(dates, mixed)
     with pytest.raises(FileNotFoundError, match=r"nothing\.csv"):

@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def sparse(path: Path, size: int) -> Path:
-    """A file of any size that takes no room."""
+    """A sparse file of any size."""
     with path.open("wb") as file:
         file.truncate(size)
     return path
@@ -60,7 +60,7 @@ def test_small_text_files_of_records_are_one_task(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_said_at_once(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="without files"):
+    with pytest.raises(FormatError, match="contains no files"):
         plan_tasks([tmp_path], 1)
     with pytest.raises(FileNotFoundError):
         plan_tasks([tmp_path / "nothing"], 1)

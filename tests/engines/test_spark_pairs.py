@@ -63,7 +63,7 @@ def test_a_folder_is_counted_and_a_broken_file_is_a_fault(files, tmp_path):
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(paths[0].read_bytes()[:-20])
     (row,) = list(count_splits([Split(str(broken), 0, 10**9)], survey, names=PAIRS))
-    assert "not a whole Parquet file" in row.column("fault")[0].as_py()
+    assert "not a complete Parquet file" in row.column("fault")[0].as_py()
     with pytest.raises(FormatError):
         Local(threads=1).pair_counts(broken, survey, PAIRS)
 

@@ -44,10 +44,10 @@ def test_the_law_of_the_mse_is_kept_where_values_are_correlated() -> None:
         assert (mse <= dev.mse_law.quantile(p)).mean() == pytest.approx(p, abs=0.015 if p > 0.9 else 0.04)
         assert (np.sqrt(2 * mse) <= dev.norm_law.quantile(p)).mean() == pytest.approx(p, abs=0.04)
     assert dev.mse_law.mean == pytest.approx(dev.mse, rel=1e-9)
-    told = deviation(
+    given = deviation(
         mechanism("piecewise", epsilon=8.0), users=300, dims=2, sampled=1, values=even, correlation=1.0
     )
-    assert told.mse_law.quantile(0.95) == pytest.approx(dev.mse_law.quantile(0.95), rel=1e-9)
+    assert given.mse_law.quantile(0.95) == pytest.approx(dev.mse_law.quantile(0.95), rel=1e-9)
     alone = deviation(mechanism("piecewise", epsilon=8.0), users=300, dims=2, sampled=1, values=even)
     assert (mse <= alone.mse_law.quantile(0.95)).mean() < 0.935
 

@@ -122,7 +122,7 @@ def test_probabilities_weight_values() -> None:
 
 
 def test_exact_variance_of_everybody_is_the_noise_alone() -> None:
-    """m = d: nobody is sampled, so S² cancels and only V̄/n is left."""
+    """m = d: users are not sampled, so S² cancels and only V̄/n is left."""
     law = mechanism("piecewise", epsilon=1.0)
     exact = deviation(law, users=500, dims=7, sampled=7, values=TENTHS)
     paper = deviation(law, users=500, dims=7, sampled=7, values=TENTHS, variance="paper")
@@ -317,3 +317,24 @@ def test_refusals_of_a_deviation() -> None:
 def test_calibrating_an_unbiased_law_changes_nothing() -> None:
     law = as_law(mechanism("piecewise", epsilon=1.0))
     assert calibrate(law) is law
+
+
+def test_a_name_has_the_common_domain_unless_the_own_one_is_asked_for() -> None:
+    """Square wave on its own [0, 1] has a quarter of the variance that it has on [−1, 1], the domain of the others."""
+    given: dict[str, Any] = {"users": 1000, "epsilon": 1.0, "prior": "uniform", "calibrated": True}
+    scaled = deviation("square_wave", **given)
+    own = deviation("square_wave", domain="own", **given)
+    assert float(scaled.variance) == pytest.approx(4 * float(own.variance), rel=1e-9)
+    wide = mechanism("square_wave", epsilon=1.0, domain=(-1.0, 1.0))
+    law = deviation(wide, users=1000, prior="uniform", calibrated=True)
+    assert float(scaled.variance) == float(law.variance)
+    with pytest.raises(InvalidInput, match="domain = 'wide' is not allowed: 'scaled' or 'own'"):
+        deviation("duchi", users=10, epsilon=1.0, domain="wide")
+
+
+def test_a_list_of_budgets_gives_a_list_of_deviations() -> None:
+    found = deviation("duchi", users=1000, dims=4, sampled=2, epsilon=[1, 2.0], prior="uniform")
+    alone = [deviation("duchi", users=1000, dims=4, sampled=2, epsilon=x, prior="uniform") for x in (1, 2.0)]
+    assert [x.mse for x in found] == [x.mse for x in alone]
+    swept = deviation("duchi", users=1000, dims=4, sampled=2, epsilon=np.array([1, 2.0]), prior="uniform")
+    assert [x.mse for x in swept] == [x.mse for x in alone]

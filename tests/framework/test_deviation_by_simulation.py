@@ -57,7 +57,7 @@ def test_square_wave_raw_and_calibrated(calibrated: bool, collect: Collect) -> N
 
 
 class Coin:
-    """Somebody's own mechanism: report ±3 with mean t/2, nothing else known about it."""
+    """A user's own mechanism: report ±3 with mean t/2."""
 
     def mean(self, t: Any) -> Floats:
         return np.asarray(t) / 2

@@ -91,6 +91,6 @@ def test_a_widened_tolerance_is_kept_by_ratios(relative: float, n_means: int) ->
     assert wider < 1.35
 
 
-def test_what_is_not_told_is_not_promised() -> None:
+def test_no_accuracy_is_promised_without_an_estimate() -> None:
     assert widening(0.0, 0.5, 3) == 1.0
     assert np.isinf(widening(0.5 / SIGNIFICANT, 0.5, 3))

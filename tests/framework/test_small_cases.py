@@ -10,11 +10,11 @@ from hdr4me.framework.small_samples import (
     Counts,
     category_interval,
     noise_reach,
+    probability_within_small,
     ratio_interval,
     share_interval,
     skew_size,
     weighted_interval,
-    within_few,
 )
 
 TABLE, DECODE = np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([-2.0, 2.0])
@@ -35,7 +35,7 @@ def test_normal_law() -> None:
 
 
 def test_small_samples() -> None:
-    assert round(float(within_few(1.0, Counts(13, 1.0), 1.96 / 13**0.5)), 3) == 0.95
+    assert round(float(probability_within_small(1.0, Counts(13, 1.0), 1.96 / 13**0.5)), 3) == 0.95
     low, high = share_interval(0, 20)
     assert (float(low), round(float(high), 4)) == (0.0, 0.1684)
     named = np.array([3.0, 60.0])
@@ -45,7 +45,7 @@ def test_small_samples() -> None:
     assert found == [[0.0, 0.59], [0.02, 0.71]]
 
 
-def test_means_of_few_reports() -> None:
+def test_means_of_small_samples() -> None:
     assert skew_size(TABLE, DECODE) == 4.0
     assert [round(x, 2) for x in noise_reach(TABLE, DECODE, 400, 0.95)] == [0.2, 0.2]
     found = [x.round(2).tolist() for x in weighted_interval([-2.0, 0.0, 2.0], [[10, 0, 30], [3, 34, 3]])]

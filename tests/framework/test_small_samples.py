@@ -1,4 +1,4 @@
-"""Intervals for few reports: kept at least as often as they say, measured with seeds."""
+"""Small-sample intervals have at least their nominal coverage; draws are seeded."""
 
 from __future__ import annotations
 

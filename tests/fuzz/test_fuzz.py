@@ -27,7 +27,7 @@ def test_every_fuzzer_is_run() -> None:
 
 
 @pytest.mark.parametrize("target", SEEDS)
-def test_a_few_hundred_mutants(target: str, tmp_path: Path) -> None:
+def test_several_hundred_mutants(target: str, tmp_path: Path) -> None:
     """No exception but the package's own, no wrong count; a hang or a signal would end the test run."""
     assert sum(fuzz.run_seed(target, 1000 + seed, tmp_path) for seed in SEEDS[target]) > 20
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def test_a_ledger_keeps_its_bytes_and_its_order_of_payment(tmp_path: Path) -> No
     """Three rows of four are paid for; whatever the value, the row paid for last answers."""
     for suffix in ("", ".counter", ".secret"):
         shutil.copy(FOLDER / f"ledger.json{suffix}", tmp_path)
-    survey = Survey(Schema([Categorical("mood", list("abcd"))]), epsilon=2.0, categorical="grr")
+    survey = Survey(Schema([Categorical("mood", list("abcd"), default="a")]), epsilon=2.0, categorical="grr")
     ledger = Ledger(tmp_path / "ledger.json", reports_per_survey=3)
     before = ledger.path.read_bytes()
     assert ledger.book().text().encode() == before
@@ -74,6 +75,7 @@ def test_a_ledger_keeps_its_bytes_and_its_order_of_payment(tmp_path: Path) -> No
     secret = (FOLDER / "ledger.json.secret").read_bytes()
     marks = [Stream(secret, survey.series, Use.MARK, 0, row).take(16).hex() for row in (3, 0, 2)]
     assert list(ledger.book().rows[survey.series]) == marks
-    told = {MemoizedClient(survey, ledger).report({"mood": mood}).answers for mood in "abcd"}
-    assert told == {decide(survey, secret, {"mood": "c"}, (), 1)[0]}
-    assert ledger.path.read_bytes() == before
+    sent = {MemoizedClient(survey, ledger).report({"mood": mood}).answers for mood in "abcd"}
+    assert sent == {decide(survey, secret, {"mood": "c"}, (), 1)[0]}
+    unchanged = replace(ledger.book(), counter=ledger.book().counter - 4)  # every report writes the ledger
+    assert unchanged.text().encode() == before

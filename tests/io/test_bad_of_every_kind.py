@@ -13,6 +13,7 @@ import pytest
 
 from hdr4me.client import Client
 from hdr4me.engines import Local
+from hdr4me.errors import InvalidInput
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Survey, Vector
 from hdr4me.tally import Tally
 
@@ -45,6 +46,10 @@ def test_on_the_device(name: str) -> None:
     size = survey.channels[0].inputs[0].size
     assert dimension.encode(wrong, size) == dimension.encode(instead, size)
     client = Client(survey)
+    if not dimension.replaces and dimension.quality(wrong) in ("missing", "unknown"):
+        with pytest.raises(InvalidInput, match="dimension 'x'"):
+            client.report({"x": wrong})
+        wrong = instead
     lengths = {len(client.report({"x": value}).to_bytes(survey)) for value in (wrong, instead)}
     assert lengths == {survey.report_size}
     tally = Tally(survey).add([client.report({"x": wrong})])
@@ -53,7 +58,7 @@ def test_on_the_device(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_in_batch(name: str) -> None:
-    """99 good values and a wrong one: a report each, and the account has the wrong one under its name."""
+    """99 good values and a wrong one: each has a report, and the data-quality report counts the wrong value."""
     dimension, wrong, instead, expected = CASES[name]
     survey = Survey(Schema([dimension]), epsilon=4.0)
     rows = [*[instead] * 99, wrong]
@@ -62,7 +67,7 @@ def test_in_batch(name: str) -> None:
     none = {"column": "x", "read": 100, "missing": 0, "unknown": 0, "low": 0, "high": 0}
     assert Local(threads=1).data_quality(records, survey).rows() == [none | expected]
     tally = Tally(survey)
-    for block in Local(threads=1).reports(records, survey):
+    for block in Local(threads=1).reports(records, survey, on_quality=lambda quality: None):
         tally.add_block(block)
     assert (tally.n_reports, dict(tally.rejected)) == (100, {})
 
@@ -74,6 +79,11 @@ def test_numbers_of_a_block() -> None:
     records = np.tile([9.0, NAN, -9.0], (50, 1))
     rows = {row["column"]: row for row in Local(threads=1).data_quality(records, survey).rows()}
     assert (rows["a"]["high"], rows["b"]["missing"], rows["c"]["low"]) == (50, 50, 50)
-    assert sum(len(block) for block in Local(threads=1).reports(records, survey)) == 50
+    assert (
+        sum(
+            len(block) for block in Local(threads=1).reports(records, survey, on_quality=lambda quality: None)
+        )
+        == 50
+    )
     report = Client(survey).report({"a": 9.0, "b": "x", "c": None})
     assert len(report.to_bytes(survey)) == survey.report_size

@@ -72,7 +72,7 @@ CATEGORIES = {
 
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("offset", [0, 1])
-def test_numbers_as_the_client_reads_them(mixed_survey: Survey, name: str, offset: int) -> None:
+def test_numbers_are_converted_as_in_the_client(mixed_survey: Survey, name: str, offset: int) -> None:
     column = NUMBERS[name].slice(offset)  # type: ignore[attr-defined]
     batch = pa.record_batch(
         [column, pa.nulls(len(column)), pa.nulls(len(column))], names=["age", "colour", "rooms"]
@@ -85,7 +85,7 @@ def test_numbers_as_the_client_reads_them(mixed_survey: Survey, name: str, offse
 
 @pytest.mark.parametrize("name", CATEGORIES)
 @pytest.mark.parametrize("offset", [0, 1])
-def test_categories_as_the_client_reads_them(mixed_survey: Survey, name: str, offset: int) -> None:
+def test_categories_are_converted_as_in_the_client(mixed_survey: Survey, name: str, offset: int) -> None:
     column = CATEGORIES[name].slice(offset)
     batch = pa.record_batch([pa.nulls(len(column)), column, column], names=["age", "colour", "rooms"])
     found = kernel_positions(mixed_survey, from_batch(batch, mixed_survey))

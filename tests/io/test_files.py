@@ -1,4 +1,4 @@
-"""Files of reports: what each format does on its own account."""
+"""Files of reports: the properties of each format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_first_bytes_decide_when_reading(mixed: Survey, some_reports: np.nda
     (tmp_path / "a.arrow").rename(tmp_path / "a.jsonl")
     assert np.array_equal(np.concatenate(list(read_reports(tmp_path / "a.jsonl", mixed))), some_reports)
     (tmp_path / "b.parquet").write_bytes(b"plain text")
-    with pytest.raises(FormatError, match="not a whole parquet file"):
+    with pytest.raises(FormatError, match="not a complete parquet file"):
         read_reports(tmp_path / "b.parquet", mixed)
 
 
@@ -35,7 +35,7 @@ def bad_files(survey: Survey) -> dict[str, pa.Table]:
     metadata = dict(schema.metadata)
     of_bytes = f"of {survey.report_size} bytes" if survey.fixed_size else "'report', of bytes"
     return {
-        "does not say": good.replace_schema_metadata({}),
+        "metadata lacks": good.replace_schema_metadata({}),
         "version '9'": good.replace_schema_metadata({**metadata, b"hdr4me.version": b"9"}),
         "version 'none'": good.replace_schema_metadata({b"hdr4me.format": b"hdr4me-reports"}),
         "one column": good.append_column("more", pa.array([1])).replace_schema_metadata(metadata),
@@ -122,7 +122,7 @@ def test_flipped_bits_in_parquet_are_noticed(mixed: Survey, some_reports: np.nda
     content = bytearray(path.read_bytes())
     content[len(content) // 3] ^= 1
     path.write_bytes(content)
-    with pytest.raises(FormatError, match="not a whole Parquet file"):
+    with pytest.raises(FormatError, match="not a complete Parquet file"):
         list(read_reports(path, mixed))
 
 
@@ -176,7 +176,7 @@ def test_no_quarantine_without_bad_reports(tmp_path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_quarantine_is_written_whole_or_not_at_all(tmp_path) -> None:
+def test_a_quarantine_is_written_atomically(tmp_path) -> None:
     def fail() -> None:
         with Quarantine(tmp_path / "bad.jsonl") as quarantine:
             quarantine(Rejected(Reason.CODE, "row 1", "00"))

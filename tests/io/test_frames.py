@@ -66,7 +66,7 @@ def test_pandas_categories_and_odd_columns() -> None:
 
 
 def test_reports_go_out_as_an_arrow_table() -> None:
-    """A table that every frame library takes; what it gives back is counted."""
+    """The table converts to every frame library and back."""
     table = Local(1).table(pa.table({"age": [31.0] * 50, "smoker": ["no"] * 50}), SURVEY)
     assert table.num_rows == 50
     assert table.schema.metadata[b"hdr4me.survey"].decode() == SURVEY.fingerprint

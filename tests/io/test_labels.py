@@ -1,4 +1,4 @@
-"""One rule for labels: booleans and whole numbers mean the same in every reader, engine and client."""
+"""One rule for labels: Booleans and integers mean the same in every reader, engine and client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LISTS = [["true", "false"], ["True", "False"], ["FALSE", "TRUE"], ["false", "tru
 
 @pytest.mark.parametrize("categories", LISTS, ids=repr)
 @pytest.mark.parametrize("value", [True, "True", "true", "TRUE", np.True_])
-def test_truth_by_any_spelling(categories: list[str], value: Any) -> None:
+def test_booleans_in_any_spelling(categories: list[str], value: Any) -> None:
     late = Categorical("late", categories)
     assert late.categories[late.find(value)].lower() == "true"  # type: ignore[index]
     assert late.categories[late.clean(value)].lower() == "true"
@@ -40,8 +40,8 @@ def test_the_exact_label_comes_first() -> None:
     assert [odd.clean(x) for x in ("TRUE", None)] == [4, 4]
 
 
-def test_whole_numbers_with_zeros_after_the_point() -> None:
-    """pandas writes a column of whole numbers with gaps as 3.0; Parquet has the number."""
+def test_integers_with_zeros_after_the_point() -> None:
+    """pandas writes a column of integers with gaps as 3.0; Parquet has the number."""
     rooms = Categorical("rooms", [1, 2, 3], default=1)
     assert [rooms.find(x) for x in (3, 3.0, "3", "3.0", "3.000", "03", "3.5", " 3")] == [
         2,
@@ -100,7 +100,7 @@ def test_the_same_rows_in_every_file(categories: list[str], tmp_path: Path) -> N
         assert codes(path, survey) == expected, path
 
 
-def test_truth_as_a_number_in_every_file(tmp_path: Path) -> None:
+def test_booleans_as_numbers_in_every_file(tmp_path: Path) -> None:
     survey = Survey(Schema([Numeric("late", 0, 1)]), mechanism="duchi")
     (tmp_path / "a.csv").write_text("late\nTrue\nFalse\nTRUE\n")
     write(pa.table({"late": [True, False, True]}), tmp_path / "a.parquet")
@@ -110,16 +110,14 @@ def test_truth_as_a_number_in_every_file(tmp_path: Path) -> None:
     assert [as_number(x) for x in ("True", "false", True)] == [1.0, 0.0, 1.0]
 
 
-def test_a_list_that_truth_values_cannot_meet_is_told(tmp_path: Path) -> None:
+def test_categories_without_true_and_false_for_booleans_are_refused(tmp_path: Path) -> None:
     """`night=no,yes` on a boolean column gave 99.9 % no."""
     survey = Survey(Schema([Categorical("night", ["no", "yes"])]))
     table = pa.table({"night": [True, False] * 50})
-    with pytest.raises(
-        InvalidInput, match="column 'night' holds truth values, and its categories have neither"
-    ):
+    with pytest.raises(InvalidInput, match="column 'night' holds Booleans, but neither"):
         Local(1).perturb(table, survey, tmp_path / "r.parquet")
     for path in (write(table, tmp_path / "a.csv"), write(table, tmp_path / "a.parquet")):
-        with pytest.raises(InvalidInput, match="column 'night' holds truth values"):
+        with pytest.raises(InvalidInput, match="column 'night' holds Booleans"):
             infer_schema(path, categories={"night": ["no", "yes"]})
         with pytest.raises(InvalidInput, match="column 'night'"):
             Local(1).perturb(path, survey, tmp_path / "r.parquet")

@@ -18,7 +18,7 @@ from hdr4me.kernels.exact.lines import parse_lines
 
 
 def survey_of(sampled: int) -> hd.Survey:
-    """Tables, entries, sets and fields of one and two bytes."""
+    """Tables, unary encoding, sets and fields of one and two bytes."""
     schema = hd.Schema(
         [
             hd.Numeric("a", 0, 1),
@@ -98,7 +98,7 @@ def test_a_changed_line_is_left_alone_or_is_what_the_plain_reader_says(survey: h
 
 
 def test_many_short_lines_beside_a_report_are_all_read(tmp_path: Path) -> None:
-    """Blank lines are shorter than any report: there are more lines than reports have room for."""
+    """Blank lines are shorter than any report: there are more lines than the buffer for reports holds."""
     survey = hd.Survey(hd.Schema([hd.Numeric("age", 0, 120)]), mechanism="duchi")
     line = hd.Client(survey).report({"age": 30}).to_json() + "\n"
     path = tmp_path / "reports.jsonl"

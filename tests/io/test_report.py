@@ -56,7 +56,7 @@ def test_the_binary_form(mixed: Survey) -> None:
 
 
 def test_wide_fields_stand_little_end_first() -> None:
-    """A set of 3 of 1000 categories: six bytes; no room for a second reading."""
+    """A set of 3 of 1000 categories: six bytes; the encoding is unique."""
     channel = KSubset("subset", 1.0, Subset(1000, 3), heaviest(1.0, Subset(1000, 3)))
     survey = Survey.from_questions(
         Schema([Categorical("town", range(1000))]),

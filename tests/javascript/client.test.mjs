@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { serialize } from "node:v8";
 
-globalThis.addEventListener = () => {}; // Node has no window
 const { Client } = await import(pathToFileURL(process.env.HDR4ME_CLIENT));
-const { ages, moods, tenth, staged } = JSON.parse(readFileSync(process.env.HDR4ME_SURVEYS, "utf8"));
+const { ages, moods, tenth, staged, wide, strict } = JSON.parse(readFileSync(process.env.HDR4ME_SURVEYS, "utf8"));
 
 // A store in memory that behaves like IndexedDB under Web Locks: one change at a time, and copies of the state.
 function memory(events = []) {
@@ -33,10 +33,10 @@ function memory(events = []) {
 // A collector that answers with these statuses in turn, and then with 200; "down" is a network error.
 function collector(answers = [], events = []) {
   const seen = [];
-  globalThis.fetch = async (url, { method, headers, body }) => {
+  globalThis.fetch = async (url, { method, headers, body, keepalive }) => {
     events.push("sent");
     const status = answers.shift() ?? 200;
-    seen.push({ url, method, id: headers["Idempotency-Key"], type: headers["Content-Type"], body, status });
+    seen.push({ url, method, id: headers["Idempotency-Key"], type: headers["Content-Type"], body, status, keepalive });
     if (status === "down") throw new TypeError("network");
     return new Response(null, { status, headers: status === 503 ? { "Retry-After": "0" } : {} });
   };
@@ -55,7 +55,7 @@ test("80 attempts on a budget of 10 give exactly 10", async () => {
   await clients[0].flush();
   assert.equal(new Set(seen.map(({ id }) => id)).size, 10);
   assert.equal((await clients[0].status()).left, 0);
-  await assert.rejects(clients[1].answer({ age: 1 }), fails("BudgetExceeded"));
+  await assert.rejects(clients[1].answer({ age: 1 }), { name: "BudgetExceeded", message: "budget is spent" });
 });
 
 test("the charge is stored before the report is sent, and a full disk sends nothing", async () => {
@@ -77,6 +77,7 @@ test("the charge is stored before the report is sent, and a full disk sends noth
       type: "application/json",
       body: JSON.stringify(report),
       status: 200,
+      keepalive: true,
     },
   );
   store.full = true;
@@ -84,10 +85,10 @@ test("the charge is stored before the report is sent, and a full disk sends noth
   store.full = false;
   assert.equal((await client.flush()).sent, 0);
   assert.equal(seen.length, 1);
-  assert.deepEqual((await client.status()).sent, [{ id, url: seen[0].url }]);
+  assert.deepEqual((await client.status()).sent, [{ id, url: seen[0].url, status: 200 }]);
 });
 
-test("a failed report is sent again with the same key; a refused report is dropped", async () => {
+test("a failed report is sent again with the same key", async () => {
   const seen = collector(["down", 503, 429, 500]);
   const client = await Client.open(ages, { store: memory(), round: 1, reports: 9 });
   const { id } = await client.answer({ age: 31 });
@@ -96,13 +97,86 @@ test("a failed report is sent again with the same key; a refused report is dropp
     seen.map((one) => [one.id, one.status]),
     ["down", 503, 429, 500, 200].map((status) => [id, status]),
   );
-  const others = collector([400]);
-  const item = await client.answer({ age: 31 });
-  const result = await client.flush();
-  assert.equal(others.length, 1);
-  assert.equal((await client.status()).waiting, 0);
-  assert.equal((await client.status()).sent.length, 1);
-  assert.ok(result.refused.length === 0 || result.refused[0].id === item.id);
+});
+
+test("answer() rejects if the collector refuses the report, and the refusal is stored", async () => {
+  const seen = collector([409, 413]);
+  const store = memory();
+  const client = await Client.open(ages, { store, round: 1, reports: 9 });
+  for (const status of [409, 413])
+    await assert.rejects(client.answer({ age: 31 }), { name: "Refused", message: `status ${status}` });
+  const { refused, waiting, sent, left } = await client.status();
+  assert.deepEqual(
+    refused.map(({ id, status }) => [id, status]),
+    seen.map(({ id, status }) => [id, status]),
+  );
+  assert.deepEqual([waiting, sent.length, left], [0, 0, 7]); // the budget stays spent
+  const again = await Client.open(ages, { store, round: 1, reports: 9 });
+  assert.deepEqual((await again.flush()).refused, refused);
+  const { id } = await again.answer({ age: 31 });
+  assert.deepEqual((await again.status()).sent.map((one) => one.id), [id]);
+});
+
+test("keepalive is used only for reports that a browser accepts with it", async () => {
+  const seen = collector();
+  const client = await Client.open(wide, { store: memory(), round: 1 });
+  const { report } = await client.answer({});
+  assert.ok(JSON.stringify(report).length > 65_536);
+  assert.deepEqual(
+    seen.map(({ keepalive }) => keepalive),
+    [false],
+  );
+});
+
+test("a record with unknown names or unusable values is refused before anything is drawn or charged", async () => {
+  const seen = collector();
+  const store = memory();
+  const client = await Client.open(strict.survey, { store, round: 1, reports: 99, limit: 99 });
+  const message = (names) => `unknown or unusable: ${names}`;
+  const cases = strict.cases.filter(({ refused }) => refused.length);
+  for (const { record, refused } of cases)
+    for (const call of ["preview", "answer"])
+      await assert.rejects(client[call](record), { name: "InvalidInput", message: message(refused) });
+  assert.deepEqual([store.state, seen], [{}, []]);
+  for (const { record, refused } of strict.cases) if (!refused.length) await client.answer(record);
+  assert.equal(seen.length, strict.cases.length - cases.length);
+});
+
+test("an unknown or missing category takes as many comparisons as a known one", async () => {
+  const client = await Client.open(moods, { store: memory(), round: 1 });
+  const { replace } = String.prototype;
+  const counts = [];
+  try {
+    for (const mood of ["low", "good", "?", 7, null, undefined, {}]) {
+      let count = 0;
+      String.prototype.replace = function (...rest) {
+        count++;
+        return replace.apply(this, rest);
+      };
+      await client.preview({ mood });
+      counts.push(count);
+    }
+  } finally {
+    String.prototype.replace = replace;
+  }
+  assert.equal(new Set(counts).size, 1);
+  assert.ok(counts[0] > 6);
+});
+
+test("a changed value, an unchanged one and one after the budget is spent write states of the same size", async () => {
+  for (const reports of [1, 9]) {
+    const sizes = [];
+    for (const mood of ["fair", "good"]) {
+      collector();
+      const store = memory();
+      const client = await Client.open(moods, { store, round: 1, memoized: true, reports });
+      await client.answer({ mood: "fair" });
+      const before = serialize(structuredClone({ ...store.state, secret: 0 })).length;
+      await client.answer({ mood });
+      sizes.push(serialize({ ...store.state, secret: 0 }).length - before);
+    }
+    assert.ok(Math.abs(sizes[0] - sizes[1]) <= 4, `${sizes}`);
+  }
 });
 
 test("the client retries after random, growing delays", async () => {

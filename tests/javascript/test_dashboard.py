@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from typing import Any
 import pytest
 
 from hdr4me.client import Client
+from hdr4me.collector import open_store
+from hdr4me.collector.access import digest
 from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey, Vector
 from hdr4me.tally.file import loads
 
@@ -86,9 +89,12 @@ class Running:
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("collector")
     made_survey("first round").save(folder / "survey.json")
+    with closing(open_store(folder / "c.db")) as store:
+        store.add_token(digest(READ), "read")
+        store.add_token(digest(ADMIN), "admin")
     command = [sys.executable, "-m", "hdr4me", "serve", "survey.json", "--database", "c.db", "--port", "0"]
     process = subprocess.Popen(
-        [*command, "--token", f"read={READ}", "--token", f"admin={ADMIN}", "--min-reports", str(LEAST),
+        [*command, "--open-uploads", "--link", "--min-reports", str(LEAST),
          "--tolerance", "0.01"],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "300"},
@@ -179,7 +185,7 @@ def test_the_contents(opened: Any, shown: int) -> None:
     assert titles == ["steps", "Means", "<b>smoker</b>", "town"]
     assert "the 12 largest of 30" in page.locator("#answers").inner_text()
     assert page.locator("#state").get_by_text("60 reports").count() >= 1
-    assert "The planned tolerance of ±1.0" in page.locator("#progress").inner_text()
+    assert "The planned tolerance of ±0.010" in page.locator("#progress").inner_text()
     assert page.locator("#progress meter").count() == 1
     assert "at most 0.1" in page.locator("#alarms").inner_text()
     assert "moves by at most this much" in page.locator("#poisoning").inner_text()

@@ -97,12 +97,18 @@ def test_the_readable_source_gives_the_same_answers_too() -> None:
 @needs_node
 @pytest.mark.parametrize("module", MODULES, ids=["built", "source"])
 def test_ledger_and_queue(module: Path, tmp_path: Path) -> None:
-    ages = Survey(Schema([Numeric("age", 0, 120)]), 1.0, mechanism="piecewise")
-    moods = Survey(Schema([Categorical("mood", ["low", "fair", "good"])]), 1.0)
+    ages = Survey(Schema([Numeric("age", 0, 120, default=60)]), 1.0, mechanism="piecewise")
+    moods = Survey(Schema([Categorical("mood", ["low", "fair", "good"], default="low")]), 1.0)
     staged = Survey(Schema([Categorical("mood", ["low", "fair", "good"])]), 1.0, memoized_epsilon=3.0)
     tenth = Survey(Schema([Numeric("age", 0, 120)]), 0.1, mechanism="duchi")
+    wide = Survey(
+        Schema([Categorical("town", [f"town {k}" for k in range(40_000)], default="town 0")]),
+        1.0,
+        categorical="oue",
+    )
     documents = {name: json.loads(survey.to_json()) for name, survey in
-                 {"ages": ages, "moods": moods, "tenth": tenth, "staged": staged}.items()}  # fmt: skip
+                 {"ages": ages, "moods": moods, "tenth": tenth, "staged": staged, "wide": wide}.items()}  # fmt: skip
+    documents["strict"] = json.loads((HERE.parent / "vectors" / "records.json").read_text("utf-8"))
     (tmp_path / "surveys.json").write_text(json.dumps(documents), "utf-8")
     environment = {
         **os.environ,

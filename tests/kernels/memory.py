@@ -17,12 +17,12 @@ def at_the_end_of_memory(array: NDArray[Any]) -> NDArray[Any]:
     """A copy that is followed by a page which may be neither read nor written."""
     page = mmap.PAGESIZE
     pages = -(-array.nbytes // page) * page
-    room = mmap.mmap(-1, pages + page)
+    buffer = mmap.mmap(-1, pages + page)
     protect = getattr(ctypes.CDLL(None), "mprotect", None)
     if protect is None:
         pytest.skip("memory cannot be protected here")
     protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    data = np.frombuffer(room, np.uint8)
+    data = np.frombuffer(buffer, np.uint8)
     assert protect(data.ctypes.data + pages, page, 0) == 0
     copy = data[pages - array.nbytes : pages].view(array.dtype).reshape(array.shape)
     copy[...] = array

@@ -64,7 +64,7 @@ def test_no_users() -> None:
 
 def test_starts_again_when_exponentials_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
-    # room for a hundredth of what is needed
+    # a hundredth of the required size
     monkeypatch.setattr(aggregate.np, "sqrt", lambda x: -0.099 * x)  # type: ignore[attr-defined]
     sums, chosen = band_sums(np.ones((10_000, 4)), 0.2, rng)
     assert (sums == chosen).all()

@@ -1,4 +1,4 @@
-"""The draws against their plain-NumPy twins, word for word; and column sums against NumPy's."""
+"""The draws against plain NumPy references, word for word; and column sums against NumPy's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS[:4] = [0, 2**64 - 1, 1, 2**12]  # the ends of the range
 UNIT = 1 + (WORDS >> 12).astype(np.float64) * 2.0**-52
 
 
-def twin(family: int, law: np.ndarray) -> np.ndarray:
+def reference(family: int, law: np.ndarray) -> np.ndarray:
     """What each family means, in plain NumPy."""
     u = UNIT[:N]
     if family in (TWO_INTERVALS, INTERVALS):
@@ -59,12 +59,12 @@ LAWS = {
 
 @pytest.mark.parametrize("family", LAWS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_draws_equal_their_twin(family: int, dtype: type) -> None:
+def test_draws_equal_the_numpy_reference(family: int, dtype: type) -> None:
     x = np.zeros(N)
     draw(family, T.astype(dtype), WORDS, LAWS[family], x)
     # 1e-14: fused multiply-add and the logarithm's last bits; t itself is rounded when single.
     tolerance = 1e-14 if dtype == np.float64 else 3e-7
-    expected = twin(family, LAWS[family])
+    expected = reference(family, LAWS[family])
     near = np.isclose(x, expected, rtol=tolerance, atol=tolerance)
     # A t rounded to single can cross the end of an interval whose weight depends on it, once in ten million.
     assert near.sum() >= N - (dtype == np.float32 and family == INTERVALS)

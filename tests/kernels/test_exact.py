@@ -295,7 +295,7 @@ def test_sampling_is_uniform_and_reports_are_fresh() -> None:
     assert (perturb(columns, plan_of("nencn", 2), n) != reports).any()
 
 
-def test_few_records_and_none() -> None:
+def test_small_and_empty_inputs() -> None:
     for n in (0, 1):
         assert perturb(columns_of("nn", [np.zeros(1)] * 2), plan_of("nn", 1), n, threads=4).shape == (n, 3)
         assert perturb_matrix(np.zeros((n, 16)), plan_of("n" * 16, 16)).shape == (n, 48)

@@ -22,7 +22,10 @@ def sorted_words(n: int, seed: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
 def test_merging_and_searching(n: int, m: int, bits: int) -> None:
     a, b = sorted_words(n, 1, bits), sorted_words(m, 2, bits)
     both = np.zeros((2, len(a[0]) + len(b[0])), np.uint64)
-    merge(*a, *b, *both)
+    owner = np.zeros(both.shape[1], np.uint32)
+    merge(*a, np.full(len(a[0]), 1, np.uint32), *b, np.full(len(b[0]), 2, np.uint32), *both, owner)
+    for k, words in ((1, a), (2, b)):
+        assert both[:, owner == k].tolist() == [part.tolist() for part in words]
     expected = sorted(
         [*zip(*map(np.ndarray.tolist, a), strict=True), *zip(*map(np.ndarray.tolist, b), strict=True)]
     )

@@ -1,4 +1,4 @@
-"""Compiled code is cached, and forgotten when any source of the room changes."""
+"""Compiled code is cached, and discarded if any source of the kernels changes."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import pytest
 
 from hdr4me.kernels.exact.sets import subsets
 from hdr4me.kernels.machine import jit
-from hdr4me.kernels.machine.jit import kernel, sources_stamp
+from hdr4me.kernels.machine.jit import kernel, sources_digest
 
 
 def test_the_version_covers_the_room() -> None:
     """The private names of numba that are used; if this fails after an upgrade, stale code can survive."""
-    assert subsets._cache._cache_file._version.endswith(sources_stamp())
+    assert subsets._cache._cache_file._version.endswith(sources_digest())
 
 
-def test_the_stamp_covers_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_digest_covers_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel of one folder contains kernels of another: changing any file must forget the compiled code of all."""
-    room = Path(jit.__file__).parents[1]
+    package = Path(jit.__file__).parents[1]
     copy = tmp_path / "kernels"
-    shutil.copytree(room, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(jit, "__file__", str(copy / "machine" / "jit.py"))
-    before = sources_stamp()
+    before = sources_digest()
     for folder in ("exact/blocks.py", "simulate/fused.py", "machine/intrinsics.py"):
         with (copy / folder).open("a") as out:
             out.write("\n# changed\n")
-        after = sources_stamp()
+        after = sources_digest()
         assert after != before, folder
         before = after
 
@@ -53,12 +53,12 @@ def test_division_is_the_processors() -> None:
     assert divide(1.0, 0.0) == float("inf")
 
 
-def test_the_stamp_covers_every_folder_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_digest_covers_every_folder_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel may contain kernels of any other file."""
     read: list[str] = []
     whole = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda self: (read.append(self.parent.name), whole(self))[1])
-    sources_stamp()
+    sources_digest()
     assert {"machine", "exact", "simulate"} <= set(read)
 
 

@@ -1,4 +1,4 @@
-"""Sets of subset selection: the kernels are their plain twins, and every set is as likely, by enumeration."""
+"""Sets of subset selection: the kernels equal plain references, and all sets are equally likely, by enumeration."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def plain(
 
 
 def rows_of(planes: np.ndarray, v: int) -> list[int]:
-    """The planes of one row as whole numbers."""
+    """The planes of one row as integers."""
     return [int.from_bytes(plane.tobytes(), "little") & ((1 << v - 1) - 1) for plane in planes]
 
 
@@ -147,7 +147,7 @@ def test_every_set_is_as_likely_by_enumeration(
 
 @pytest.mark.parametrize(("v", "w"), [(4, 2), (5, 2), (10, 3), (10, 4), (20, 2), (31, 3)])
 def test_listed_sets_are_as_likely_by_enumeration(v: int, w: int) -> None:
-    """Every entry of the list once: heavy sets all equally often, light sets all equally often, for every input."""
+    """Every entry of the list once: sets with the input equally often, others equally often, for every input."""
     entries = listed(v - 1, w)
     assert entries is not None
     words = np.array([-(-(k << 32) // entries.size) + 1 for k in range(entries.size)], np.uint32)

@@ -1,4 +1,4 @@
-"""Sharing pieces among threads that stay: each piece once, errors told, callers side by side, forked children too."""
+"""Sharing pieces among threads that stay: each piece once, errors raised, concurrent callers, forked children."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from hdr4me.mechanisms import exact, mechanism
 
 @dataclass(frozen=True)
 class TruncatedLaplace:
-    """Somebody's own law: Laplace noise cut to [-1, 1] and rescaled; its mean is not affine in the value."""
+    """A law of another package: Laplace noise cut to [-1, 1] and rescaled; its mean is not affine in the value."""
 
     epsilon: float
     name = "truncated"
@@ -87,7 +87,7 @@ class Loud:
 
 @dataclass(frozen=True)
 class Deaf:
-    """A law that says nothing about the value."""
+    """A law that does not depend on the value."""
 
     epsilon: float = 1.0
     support = (-1.0, 1.0)
@@ -106,9 +106,9 @@ class Wrong(Deaf):
     ("law", "options", "match"),
     [
         (Loud(), {}, "not private at its epsilon"),
-        (Deaf(), {}, "do not tell the ends"),
-        (Wrong(), {}, "must be probabilities"),
-        (object(), {}, "must have epsilon"),
+        (Deaf(), {}, "the same mean at both ends"),
+        (Wrong(), {}, "must return probabilities"),
+        (object(), {}, "with the attribute epsilon"),
         (mechanism("duchi", epsilon=1.0), {"levels": 1}, "levels = 1"),
         (mechanism("duchi", epsilon=1.0), {"cells": 300}, "cells = 300"),
         (mechanism("pm_sub", epsilon=1e-8), {}, "epsilon = 1e-08"),

@@ -83,7 +83,7 @@ def test_larger_budgets_use_the_design_of_the_largest() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, 0.01, float("nan")])
-def test_budgets_that_no_joint_design_serves(epsilon: float) -> None:
+def test_budgets_that_no_joint_design_supports(epsilon: float) -> None:
     with pytest.raises(InvalidInput, match="epsilon"):
         number_pair(epsilon)
 

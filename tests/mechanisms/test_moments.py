@@ -2,7 +2,7 @@
 
 The reference is written from the mechanisms' own papers in mpmath, with as many digits as the largest power of e
 needs, so that no rearrangement of ours is on both sides. Stated accuracy: relative error ≤ 1e-9 for ε from 1e-9 to
-5000 of one value (a result below 1e-300 counts as nought: a double cannot hold it).
+5000 of one value (a result below 1e-300 counts as 0: a double cannot represent it).
 """
 
 import json
@@ -21,7 +21,7 @@ from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.piecewise import EPSILON_STAR
 
 EPSILONS = [1e-9, 1e-6, 1e-3, 0.05, 0.49, 0.51, 1.0, 4.0, 20.0, 40.0, 300.0, 1000.0, 5000.0]
-DIGITS_LOST = "1e-60"  # the reference mean is a difference of large terms: nought comes out as about 1e-80
+DIGITS_LOST = "1e-60"  # the reference mean is a difference of large terms: 0 is computed as about 1e-80
 Pieces = list[tuple[Any, Any, Any]]  # (low, high, height)
 
 
@@ -212,7 +212,7 @@ def test_bad_names_options_and_values_are_named() -> None:
     with pytest.raises(InvalidInput, match="domain = "):
         mechanism("square_wave", epsilon=1.0, domain=(0, 2))
     for bad in (1.5, float("nan"), [0.0, -1.01]):
-        with pytest.raises(InvalidInput, match="piecewise takes values in"):
+        with pytest.raises(InvalidInput, match="piecewise accepts values in"):
             mechanism("piecewise", epsilon=1.0).variance(bad)
 
 
@@ -259,7 +259,7 @@ def test_three_outputs(epsilon: float, t: float) -> None:
         assert close(law.abs_third_moment(t), third)
 
 
-def test_three_outputs_share_of_noughts_is_the_best() -> None:
+def test_three_outputs_share_of_zeros_is_the_best() -> None:
     """P(0|0) by the paper's cubic has the least largest variance, to 1e-7 of it (a numerical minimum)."""
     for epsilon in (0.3, 0.69, 0.8, 1.2, 1.7, 1.72, 3.0):
         law: Any = mechanism("three_outputs", epsilon=epsilon)

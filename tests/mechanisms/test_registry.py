@@ -1,4 +1,4 @@
-"""The registry: one line adds a mechanism, and everything that takes a name takes it."""
+"""The registry: one line adds a mechanism, which every function then accepts by name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
+import hdr4me as hd
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism, names, register_mechanism, registry
 from hdr4me.mechanisms.duchi import Duchi
@@ -42,7 +43,7 @@ def test_a_name_is_registered_in_a_line() -> None:
 
 @pytest.mark.parametrize(
     ("name", "factory", "match"),
-    [("duchi", Laplace, "belongs to another"), ("my name", Duchi, "a word"), ("mine", 3, "callable"),
+    [("duchi", Laplace, "no other mechanism has"), ("my name", Duchi, "a word"), ("mine", 3, "callable"),
      ("mine", "no colon", "callable")],
 )  # fmt: skip
 def test_what_cannot_be_registered(name: str, factory: object, match: str) -> None:
@@ -51,7 +52,7 @@ def test_what_cannot_be_registered(name: str, factory: object, match: str) -> No
 
 
 def test_an_installed_packages_entry_point_is_found_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its module is imported only when its mechanism is made; a name that is taken stays what it is."""
+    """Its module is imported only when its mechanism is made; existing names are not replaced."""
     points = [
         EntryPoint("theirs", "hdr4me.mechanisms.duchi:Duchi", registry.GROUP),
         EntryPoint("laplace", "no.such.module:Thing", registry.GROUP),
@@ -64,18 +65,40 @@ def test_an_installed_packages_entry_point_is_found_when_asked_for(monkeypatch: 
 
     monkeypatch.setattr("importlib.metadata.entry_points", found)
     assert isinstance(mechanism("laplace", epsilon=1.0), Laplace)
-    assert asked == []  # nobody needed to look
+    assert asked == []  # built-in names need no entry points
     assert isinstance(mechanism("theirs", epsilon=1.0), Duchi)
     assert "theirs" in names()
     assert asked == [registry.GROUP]
 
 
+class NotForPlans(Duchi):
+    planned = False
+
+
+def test_a_factory_says_that_it_is_not_for_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [
+        EntryPoint("not_for_plans", f"{__name__}:NotForPlans", registry.GROUP),
+        EntryPoint("absent", "no.such.module:Thing", registry.GROUP),
+    ]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda *, group: points)
+    assert {"not_for_plans", "absent"} <= set(names())
+    planned = names(planned=True)
+    assert "not_for_plans" not in planned
+    assert "absent" in planned  # the plan notes that its module cannot be imported
+    notes = hd.plan(users=1000, dims=2, epsilon=1.0).left_out
+    assert notes == ("absent is left out of the plan: No module named 'no'",)
+    assert (
+        hd.plan(users=1000, dims=2, epsilon=1.0, mechanisms=["not_for_plans"]).best.mechanism
+        == "not_for_plans"
+    )
+
+
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(
         InvalidInput, match=r"mechanism = 'gauss' is not allowed: use one of laplace.*optimal"
-    ) as told:
+    ) as raised:
         mechanism("gauss", epsilon=1.0)
-    assert told.value.parameters == ("mechanism",)
+    assert raised.value.parameters == ("mechanism",)
 
 
 def test_a_factorys_own_type_error_is_not_called_an_option() -> None:
@@ -85,5 +108,5 @@ def test_a_factorys_own_type_error_is_not_called_an_option() -> None:
     register_mechanism("broken", broken)
     with pytest.raises(TypeError, match="inside"):
         mechanism("broken", epsilon=1.0)
-    with pytest.raises(InvalidInput, match="options \\['colour'\\]"):
+    with pytest.raises(InvalidInput, match="options \\['color'\\]"):
         mechanism("laplace", epsilon=1.0, color="red")

@@ -61,7 +61,7 @@ def test_arrays_are_frozen_copies():
         ({"levels": [-1.0, 0.0, 1.0]}, "levels"),
         ({"decode": [-2.0, np.inf]}, "finite"),
         ({"levels": [-1.0, 0.5]}, "equally spaced"),
-        ({"decode": [-2.0, 2.1]}, "not unbiased"),
+        ({"decode": [-2.0, 2.1]}, "is biased"),
         ({"weights": [[ONE, 0], [HALF, HALF]], "decode": [-1.0, 3.0]}, "column 1"),
     ],
 )
@@ -90,7 +90,7 @@ def test_moments_of_many_values_are_chunked_alike():
 
 def test_refuses_values_outside_the_domain():
     for bad in (1.5, np.nan):
-        with pytest.raises(InvalidInput, match="takes values"):
+        with pytest.raises(InvalidInput, match="accepts values"):
             coin().variance(bad)
 
 
@@ -111,7 +111,7 @@ def test_samples_have_the_shape_of_the_values():
     assert table.sample_cells(np.zeros(3), rng).dtype == np.int64
 
 
-def test_a_table_is_its_own_twin():
+def test_a_table_is_its_own_discretization():
     table = coin()
     assert table.exact() is table
 

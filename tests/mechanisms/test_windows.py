@@ -52,7 +52,7 @@ def test_refuses_a_width_that_does_not_slide(width):
 
 
 def test_refuses_a_budget_below_the_bits():
-    with pytest.raises(InvalidInput, match="32 bits cannot express"):
+    with pytest.raises(InvalidInput, match="32 bits cannot represent"):
         window_table("w", 1e-9, 256, 128)
 
 
@@ -65,5 +65,5 @@ def test_two_cells_for_many_levels(total):
 
 
 def test_two_cells_refuse_too_small_a_share():
-    with pytest.raises(InvalidInput, match="stepped"):
+    with pytest.raises(InvalidInput, match="larger budget"):
         binary(1.0, 256, 100)

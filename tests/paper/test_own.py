@@ -120,7 +120,7 @@ def test_parquet_and_tabs_are_read(tmp_path, mine):
         ("a,b\n1,2\nnan,3\n", "column 'a': 1 of 2 values are missing or not finite"),
         ("a,b\nx,y\n", "no numeric column; its columns are: a, b"),
         ("a,b\n1,2\n", "at least two rows"),
-        ("a,b\n1,2,3\n", "not a whole text file"),
+        ("a,b\n1,2,3\n", "not a complete text file"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_by_name(tmp_path, text, message):
@@ -142,7 +142,7 @@ def test_a_file_that_cannot_be_used_is_told_by_name(tmp_path, text, message):
         (["--dims", "0"], "--dims 0 is not allowed: integers from 1 to 65536"),
         (["--epsilon", "-1"], "--epsilon -1.0 is not allowed: finite numbers > 0"),
         (["--mechanism", "magic"], "--mechanism 'magic' is not allowed"),
-        (["fig3", "--epsilon", "1"], "target = 'fig3' is not allowed: with --data"),
+        (["fig3", "--epsilon", "1"], "target = 'fig3' is not allowed: omit it with --data"),
     ],
 )
 def test_bad_options_are_one_plain_line(tmp_path, capsys, options, message):

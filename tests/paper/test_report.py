@@ -12,6 +12,7 @@ import pytest
 
 from hdr4me.pages.document import Table, to_markdown
 from hdr4me.paper.claims import CLAIMS, judge
+from hdr4me.paper.figures import draw
 from hdr4me.paper.methods import DEFAULT
 from hdr4me.paper.report import blocks_of, publish
 from hdr4me.paper.studies import COLUMNS, Results
@@ -28,12 +29,24 @@ def test_every_file_named_is_there_and_no_other(published):
     output, files, _ = published
     assert sorted(path.name for path in output.iterdir()) == files
     assert {f"figure-{k}.{kind}" for k in (2, 3, 4, 5) for kind in ("svg", "png", "pdf")} <= set(files)
+    assert {"figure-4-paper.svg", "figure-5-paper.svg", "items.md"} <= set(files)
+
+
+def test_the_paper_only_figures_have_the_three_curves(results):
+    found = draw(results, DEFAULT)
+    for name, others in (("figure-4-paper", False), ("figure-4", True)):
+        labels = {text.get_text() for legend in found[name].legends for text in legend.get_texts()}
+        assert {"current aggregation (naive)", "HDR4ME, L1", "HDR4ME, L2"} <= labels
+        assert ("auto (ours)" in labels) == others
+        first = found[name].axes[0]
+        assert len(first.containers) == 3  # error bars
+        assert "categorical" in found[name].axes[-1].get_xlabel()
 
 
 def test_the_page_stands_alone_and_says_everything(published, about):
     output, _, verdicts = published
     page = (output / "report.html").read_text()
-    assert page.count("<svg") == 4
+    assert page.count("<svg") == 6
     assert not re.search(r"""(?:src|href)\s*=\s*["']https?:""", page)
     assert str(output) not in page
     assert about.command in page

@@ -42,7 +42,7 @@ def test_probabilities_and_variances(
 ) -> None:
     """p and q as far as our weights of 32 bits go, which is k/2^32, and the variance of an absent category.
 
-    The peers round the size of a set to the nearest whole number, we take the better of two: ours is never larger in
+    The peers round the size of a set to the nearest integer, we use the better of two: ours is never larger in
     total, and equal where the sizes are.
     """
     theirs = answer(worker, "variance", library=library, protocol=protocol, epsilon=epsilon, k=k)
@@ -118,7 +118,7 @@ def test_the_auditor_s_bound(worker: Peers) -> None:
 
 
 @pytest.mark.parametrize(("library", "protocol"), [("multi-freq-ldpy", "SS"), ("pure-ldp", "OLH")])
-def test_their_error_is_what_our_oracles_foretell(worker: Peers, library: str, protocol: str) -> None:
+def test_their_error_is_what_our_oracles_predict(worker: Peers, library: str, protocol: str) -> None:
     """n·Σ(f̂ − f)² of 40 seeded collections: the mean within 40 %, five deviations of 40 sums of ten squares."""
     k, n, epsilon, times = 10, 1000, 1.0, 40
     values = [i % k for i in range(n)]

@@ -1,4 +1,4 @@
-"""Constants of the planner, held by what they stand for."""
+"""Constants of the planner are fixed by the quantities they bound."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_entries_are_the_tables(epsilon: float) -> None:
 @pytest.mark.parametrize("name", [n for n in names() if not n.startswith("optimal")])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 1.99, 4.0, 16.0])
 def test_deployed_tables_keep_what_the_plan_promises(name: str, epsilon: float) -> None:
-    """Below ε = 2 the plan uses the continuous law, whose exact twin is within 0.4 % of it; above, the twin itself."""
+    """Below ε = 2 the plan uses the continuous law, whose discretization is within 0.4 %; above, the table."""
     options = {"domain": (-1, 1)} if name == "square_wave" else {}
     table: Any = mechanism(name, epsilon=epsilon, **options).exact()
     planned = classes(Workload.of_size(9), name, "", 10_000, epsilon, (1,))
@@ -52,7 +52,7 @@ def test_frequencies_are_the_frameworks(method: str, prior: Any) -> None:
 
 
 def test_categories_choose_between_methods() -> None:
-    """Few categories or a large budget: randomized response; many categories: unary encoding; over 256: not GRR."""
+    """GRR for small numbers of categories or large budgets; many categories: unary encoding; over 256: not GRR."""
 
     def first(v: int, ε: float) -> str:
         return plan(users=10**6, dims=5, category_count=v, epsilon=ε).best.mechanism

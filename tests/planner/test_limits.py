@@ -1,4 +1,4 @@
-"""What a plan ranks can be deployed: candidates are left out beyond their own limits."""
+"""Every ranked option can be deployed: candidates are left out beyond their limits."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def test_numbers_beside_very_many_categories() -> None:
         assert option.survey().sampled == option.sampled
 
 
-def test_a_method_that_serves_nothing_is_refused_by_name() -> None:
+def test_a_method_that_fits_no_dimension_is_an_error_by_name() -> None:
     asked = {"schema": WORDS, "categorical": ["oue", "histogram"]}
-    with pytest.raises(InvalidInput, match=r"categorical = 'oue, histogram'.*100,000 categories.*projective"):
+    with pytest.raises(InvalidInput, match=r"categorical = 'oue, histogram'.*projective.*100,000 categories"):
         hd.plan(users=1000, epsilon=1.0, **asked)
     with pytest.raises(InvalidInput, match="categorical = 'oue, histogram'"):
         hd.plan(users=1000, tolerance=0.1, **asked)
@@ -64,7 +64,7 @@ def test_what_fits_has_a_channel_and_what_does_not_has_none(name: str) -> None:
 
 
 def test_large_sets_do_not_fit() -> None:
-    """377,541 of a million categories in a set are more fields than an answer has; "auto" takes a short report."""
+    """377,541 of a million categories in a set are more fields than an answer has; "auto" uses a short report."""
     assert not categorical_fits("subset", 0.5, 1_000_000)
     assert categorical_fits("auto", 0.5, 1_000_000)
 

@@ -74,9 +74,9 @@ def _reach(present: float) -> float:
 def test_users_are_solved_for() -> None:
     plan = hd.plan(schema=hd.Schema([PAY]), epsilon=2.0, tolerance={"pay": "2 k"})
     assert plan.own_units["pay"]["all"] == pytest.approx(2.0, rel=0.005)
-    small_sample = hd.plan(schema=hd.Schema([PAY]), users=50, epsilon=1.0)
-    assert small_sample.best.small_sample
-    assert "no useful bound holds for all of them at once" in small_sample.summary
+    found = hd.plan(schema=hd.Schema([PAY]), users=50, epsilon=1.0)
+    assert found.best.small_sample
+    assert "no useful bound holds for all of them at once" in found.summary
     assert _reach(0.5) > _reach(0.9) > 2.0
 
 
@@ -95,12 +95,12 @@ def test_what_is_known_of_the_values_and_of_the_gaps() -> None:
         assert group.present == 0.5
         assert group.prior.mean == pytest.approx(-0.6)
         assert "Uses the given share of people with an optional value, 50 %." in plan.notes
-    told = hd.plan(schema=schema, users=1000, epsilon=1.0, prior={"pay": ([0, 50, 100], [1, 3])})
-    assert told.best.workload.groups[0].present is None
-    assert "Assumes that 90 % of people have a value; pass --prior FILE to use your own share." in told.notes
+    given = hd.plan(schema=schema, users=1000, epsilon=1.0, prior={"pay": ([0, 50, 100], [1, 3])})
+    assert given.best.workload.groups[0].present is None
+    assert "Assumes that 90 % of people have a value; pass --prior FILE to use your own share." in given.notes
 
 
-def test_the_share_of_users_who_have_a_number_can_be_told() -> None:
+def test_the_share_of_users_who_have_a_number_can_be_given() -> None:
     schema = hd.Schema([PAY, hd.Numeric("rent", 0, 9, optional=True)])
     prior: Any = {"pay": {"present": 0.2}, "rent": {"present": 1.0, "values": ([0, 3, 9], [3, 1])}}
     plan = hd.plan(schema=schema, users=1000, epsilon=1.0, prior=prior)
@@ -116,7 +116,7 @@ def test_the_share_of_users_who_have_a_number_can_be_told() -> None:
     assert any("(given for some dimensions)" in note for note in part.notes)
 
 
-def test_what_cannot_be_told() -> None:
+def test_statistics_that_cannot_be_estimated() -> None:
     wrong: list[Any] = [{"present": 0.0}, {"present": 1.5}, {"present": True}, {"share": 0.5}]
     for given in wrong:
         with pytest.raises(InvalidInput, match=r"prior = \{'pay': .*a share above 0 and up to 1"):
@@ -136,7 +136,7 @@ def test_a_tally_tells_the_share_too() -> None:
     group = hd.plan(schema=schema, users=1000, epsilon=1.0, prior=tally).best.workload.groups[0]
     assert group.present == pytest.approx(0.3, abs=0.03)
     assert group.prior.mean == pytest.approx(-0.5, abs=0.1)
-    needed = hd.Schema([hd.Numeric("pay", 0, 100)])  # nobody may leave it out any more
+    needed = hd.Schema([hd.Numeric("pay", 0, 100)])  # no user may leave it out any more
     plain = hd.plan(schema=needed, users=1000, epsilon=1.0, prior=tally, mechanisms=["duchi"])
     assert plain.best.workload.groups[0].prior.key == group.prior.key
 
@@ -152,7 +152,7 @@ def test_the_error_of_the_design_itself(epsilon: float, most: float) -> None:
 
 @pytest.mark.parametrize("present", [0.9, 0.1])
 @pytest.mark.parametrize("epsilon", [0.7, 1.6, 3.3])
-def test_what_is_foretold_is_the_table_that_is_deployed(epsilon: float, present: float) -> None:
+def test_predictions_are_of_the_deployed_table(epsilon: float, present: float) -> None:
     """The variance of value − R·present and of present by the law of a report, cell by cell; all report."""
     values = np.where(np.arange(1000) < 1000 * present, np.linspace(0, 60, 1000), np.nan)
     best = hd.plan(schema=hd.Schema([PAY]), users=5000, epsilon=epsilon, values={"pay": values}).best
@@ -182,8 +182,8 @@ def test_no_values_are_worse_than_the_worst(epsilon: float) -> None:
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize(("epsilon", "colour"), [(1.0, 3.5), (4.0, 3.5), (3.0, 8.0)])
-def test_what_is_foretold_comes_true_on_real_data(epsilon: float, color: float) -> None:
+@pytest.mark.parametrize(("epsilon", "color"), [(1.0, 3.5), (4.0, 3.5), (3.0, 8.0)])
+def test_predictions_hold_on_real_data(epsilon: float, color: float) -> None:
     """Proline of wines with gaps where the color is faint, beside another number; 4,000 users drawn from 178.
 
     Seven users in ten have a number, or one in eight.

@@ -72,8 +72,8 @@ def test_users_and_budgets_are_solved_for() -> None:
     users = hd.plan(schema=schema, epsilon=4.0, tolerance={"move": 0.1}, mechanisms=["duchi"])
     assert users.own_units["move"]["all"] == pytest.approx(0.1, rel=0.005)
     assert "all of these at once: coordinates of move ±0.1" in users.summary
-    told: Any = {"prior": {"move": {"present": 0.3}}, "mechanisms": ["duchi"]}
-    rarer = hd.plan(schema=schema, epsilon=4.0, tolerance={"move": 0.1}, **told)
+    given: Any = {"prior": {"move": {"present": 0.3}}, "mechanisms": ["duchi"]}
+    rarer = hd.plan(schema=schema, epsilon=4.0, tolerance={"move": 0.1}, **given)
     assert rarer.best.users > 8 * users.best.users  # nearly (0.9/0.3)² times
     budget = hd.plan(schema=hd.Schema([MOVE]), users=50_000, tolerance=0.05)
     assert budget.best.tolerance_joint <= 0.05
@@ -100,7 +100,7 @@ def test_what_is_known_of_the_vectors_and_of_the_gaps() -> None:
         assert plan.setting.prior_name == "given"
 
 
-def test_the_share_can_be_told() -> None:
+def test_the_share_can_be_given() -> None:
     schema = hd.Schema([PAIR, MOVE])
     prior: Any = {"pair": {"present": 0.2}, "move": {"present": 1.0, "values": [[1.0] + [0.0] * 9, None]}}
     plan = hd.plan(schema=schema, users=10_000, epsilon=4.0, prior=prior)
@@ -131,7 +131,7 @@ def test_a_tally_tells_the_share() -> None:
     assert any(note.startswith("Uses the given share") for note in plan.notes)
     needed = hd.Schema(
         [hd.Vector("pair", 2)]
-    )  # nobody may leave it out any more: nothing is told of the vectors
+    )  # no user may leave it out any more: the tally has no information about the vectors
     group = hd.plan(schema=needed, users=1000, epsilon=1.0, prior=tally).best.workload.groups[0]
     assert (group.present, group.energy) == (None, None)
     everybody = simulate_tally(pa.table({"pair": [[1.0, 0.5]] * 50}), hd.Survey(schema, epsilon=4.0), seed=1)
@@ -147,8 +147,8 @@ def test_a_tally_tells_the_share() -> None:
         one.priors()
 
 
-def test_no_promise_where_no_mean_is_told() -> None:
-    """A mean among too few is not told, so nothing is promised of it; asked for users, there are enough to tell it."""
+def test_no_accuracy_is_promised_where_no_mean_is_estimated() -> None:
+    """No accuracy is promised for a mean that cannot be estimated; a solved number of users is large enough."""
     schema, prior = hd.Schema([MOVE]), {"move": {"present": 0.05}}
     plan = hd.plan(schema=schema, users=300, epsilon=1.0, prior=prior)
     assert plan.best.tolerance_each == plan.best.tolerance_joint == np.inf
@@ -176,7 +176,7 @@ def test_no_promise_where_no_mean_is_told() -> None:
     assert "no accuracy can be promised for 1 mean and 1 share" in number.summary
 
 
-def test_few_answers_are_bounded() -> None:
+def test_small_samples_have_bounds() -> None:
     plan = hd.plan(schema=hd.Schema([MOVE]), users=30, epsilon=4.0)
     assert plan.best.small_sample
     assert "no useful bound holds for all of them at once" in plan.summary
@@ -203,11 +203,11 @@ def test_no_vectors_are_worse_than_the_worst(length: int, epsilon: float) -> Non
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize(("epsilon", "share"), [(4.0, 0.7), (2.0, 0.5), (4.0, 0.15)])
-def test_what_is_foretold_comes_true_on_real_data(epsilon: float, share: float) -> None:
+def test_predictions_hold_on_real_data(epsilon: float, share: float) -> None:
     """Ten numbers of patients, some of whom have none, beside another number; 4,000 users drawn from 442.
 
     Mean squares over 80 collections, of the coordinates and of the share, are within 4.5 standard errors of what is
-    foretold: a right plan fails in 0.1 % of seeds. Added are 3 δ², the next order after the delta method, where δ is
+    predicted: a right plan fails in 0.1 % of seeds. Added are 3 δ², the next order after the delta method, where δ is
     the relative error of the share. All coordinates and the share are within the tolerance for all at once in 69
     collections of 80 or more: with 95 % probability in each, fewer happen in 0.1 % of seeds.
     """

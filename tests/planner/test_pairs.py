@@ -1,4 +1,4 @@
-"""Numbers asked in pairs: when the planner says so, and what it promises."""
+"""Numbers asked in pairs: when a plan uses them, and their predicted error."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_small_and_large_budgets() -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "gain"), [(2.0, "1.1"), (4.0, "1.6")])
-def test_a_plan_pairs_numbers_of_its_own_accord(epsilon: float, gain: str) -> None:
-    """Without a list of mechanisms neighbors are paired where that lowers the error, and the summary says why."""
+def test_a_plan_pairs_numbers_by_default(epsilon: float, gain: str) -> None:
+    """By default neighbors are paired if that lowers the error, and a note gives the gain."""
     schema = hd.Schema([hd.Numeric(f"x{i}", 0, 10) for i in range(6)])
     plan = hd.plan(schema=schema, users=100_000, epsilon=epsilon)
     assert plan.best.mechanism == PAIR
@@ -68,26 +68,26 @@ def test_a_plan_pairs_numbers_of_its_own_accord(epsilon: float, gain: str) -> No
 
 
 def test_a_plan_does_not_pair_where_nothing_is_gained() -> None:
-    """Little budget, one number, optional numbers, categories, values near the middle: no pair is first."""
+    """Small budget, one number, optional numbers, categories, values near the middle: no pair is first."""
     optional = hd.Schema([hd.Numeric(x, 0, 1, optional=True) for x in "ab"])
     near = stats.norm(0, 0.05)
-    small_sample = {"users": 100_000}
+    setting: dict[str, int] = {"users": 100_000}
     for plan in (
-        hd.plan(dims=10, epsilon=1.0, **small_sample),
-        hd.plan(dims=1, epsilon=4.0, **small_sample),
-        hd.plan(schema=optional, epsilon=4.0, **small_sample),
-        hd.plan(dims=10, category_count=5, epsilon=4.0, **small_sample),
-        hd.plan(dims=10, epsilon=2.0, prior=near, mechanisms=["optimal_mean", "pair"], **small_sample),
+        hd.plan(dims=10, epsilon=1.0, **setting),
+        hd.plan(dims=1, epsilon=4.0, **setting),
+        hd.plan(schema=optional, epsilon=4.0, **setting),
+        hd.plan(dims=10, category_count=5, epsilon=4.0, **setting),
+        hd.plan(dims=10, epsilon=2.0, prior=near, mechanisms=["optimal_mean", "pair"], **setting),
     ):
         assert plan.best.mechanism != PAIR
 
 
 def test_pairs_and_blocks_do_not_keep_other_statistics_from_being_planned() -> None:
-    """Of blocks and pairs only means are foretold: they are left out, and the others are ranked."""
+    """Of blocks and pairs only means are predicted: they are left out, and the others are ranked."""
     for statistic in ("variance", "covariance"):
         plan = hd.plan(users=100_000, dims=4, epsilon=4.0, statistic=statistic)
         assert not {option.mechanism for option in plan.options} & {"pair", "agreement"}
-    with pytest.raises(InvalidInput, match="by other mechanisms than pair and agreement"):
+    with pytest.raises(InvalidInput, match="by mechanisms other than pair and agreement"):
         hd.plan(users=100_000, dims=4, epsilon=4.0, statistic="covariance", mechanisms=["pair"])
 
 
@@ -118,7 +118,7 @@ def test_the_survey_asks_neighbours_together() -> None:
 
 def test_what_cannot_be_paired() -> None:
     optional = hd.Schema([hd.Numeric("a", 0, 1, optional=True), hd.Numeric("b", 0, 1)])
-    with pytest.raises(InvalidInput, match=r"not optional.*take away optional and give a default"):
+    with pytest.raises(InvalidInput, match=r"not optional.*remove optional and give a default"):
         hd.plan(schema=optional, users=100, epsilon=1.0, mechanisms=["pair"])
     with pytest.raises(InvalidInput, match=r"at least 0\.05"):
         hd.plan(users=100, dims=4, epsilon=0.01, mechanisms=["pair"])

@@ -1,4 +1,4 @@
-"""Pairs of numbers of which something is known: the table is designed for it, and what is foretold is its error."""
+"""Pairs of numbers with priors: the table is designed for them, and its error is predicted."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def variances(survey: hd.Survey, priors: list[Prior], users: int) -> list[float]
     return found
 
 
-def paired(schema: hd.Schema, epsilon: float, **told: Any) -> list[Option]:
-    plan = hd.plan(schema=schema, users=20_000, epsilon=epsilon, mechanisms=["pair"], **told)
+def paired(schema: hd.Schema, epsilon: float, **given: Any) -> list[Option]:
+    plan = hd.plan(schema=schema, users=20_000, epsilon=epsilon, mechanisms=["pair"], **given)
     return list(plan.options)
 
 
 @pytest.mark.parametrize("epsilon", [1.7, 3.0, 12.0])
 @pytest.mark.parametrize("prior", [NEAR, ENDS, SKEWED], ids=["near", "ends", "skewed"])
-def test_what_is_foretold_is_the_table_that_is_deployed(epsilon: float, prior: Prior) -> None:
+def test_predictions_are_of_the_deployed_table(epsilon: float, prior: Prior) -> None:
     """The best option of four numbers, exactly: between the budgets of a curve it was wrong by 1.2 to 7.5 times."""
     schema = hd.Schema([hd.Numeric(x, -1, 1) for x in "abcd"])
     option = paired(schema, epsilon, prior=prior)[0]
@@ -56,7 +56,7 @@ def test_what_is_foretold_is_the_table_that_is_deployed(epsilon: float, prior: P
     assert option.mse == pytest.approx(np.mean(exact), rel=1e-9)
 
 
-def test_values_spread_evenly_are_foretold_exactly_too() -> None:
+def test_uniform_values_are_predicted_exactly_too() -> None:
     schema = hd.Schema([hd.Numeric(x, -1, 1) for x in "ab"])
     for option in paired(schema, 1.66):
         exact = variances(option.survey(), [as_prior("uniform")] * 2, option.users)
@@ -114,7 +114,7 @@ def test_the_worst_values_of_a_designed_table() -> None:
 
 @pytest.mark.parametrize("mechanism", ["pair", "optimal_mean"])
 def test_users_solved_for_keep_the_tolerance_and_are_hardly_more_than_needed(mechanism: str) -> None:
-    """While users are solved for designs are interpolated; what is told is right all the same."""
+    """While users are solved for designs are interpolated; the result is exact."""
     asked: Any = {"dims": 4, "epsilon": 3.3, "prior": SKEWED, "mechanisms": [mechanism]}
     found = hd.plan(tolerance=0.02, **asked)
     assert found.kept >= 0.95
@@ -123,11 +123,11 @@ def test_users_solved_for_keep_the_tolerance_and_are_hardly_more_than_needed(mec
 
 
 def test_numbers_by_themselves_have_tables_of_their_own() -> None:
-    """Several priors: the tables of the survey are those that the plan foretells with, up to sixteen of them."""
+    """Several priors: the tables of the survey are those that the plan predicts with, up to sixteen of them."""
     schema = hd.Schema([hd.Numeric(x, -1, 1) for x in "abc"])
     priors = [NEAR, SKEWED, NEAR]
-    told = dict(zip("abc", priors, strict=True))
-    option = hd.plan(schema=schema, users=9000, epsilon=2.0, mechanisms=["optimal_mean"], prior=told).best
+    given = dict(zip("abc", priors, strict=True))
+    option = hd.plan(schema=schema, users=9000, epsilon=2.0, mechanisms=["optimal_mean"], prior=given).best
     survey = option.survey()
     assert len(survey.channels) == 2
     assert option.mse == pytest.approx(np.mean(variances(survey, priors, 9000)), rel=1e-9)
@@ -140,8 +140,8 @@ def test_too_many_priors_share_a_table() -> None:
     assert shared[0].key == mean_law(many).key
     assert shared[0].mean == pytest.approx(np.mean([prior.mean for prior in many]))
     schema = hd.Schema([hd.Numeric(f"x{i}", -1, 1) for i in range(len(many))])
-    told = {f"x{i}": prior for i, prior in enumerate(many)}
-    option = hd.plan(schema=schema, users=9000, epsilon=1.0, mechanisms=["optimal_mean"], prior=told).best
+    given = {f"x{i}": prior for i, prior in enumerate(many)}
+    option = hd.plan(schema=schema, users=9000, epsilon=1.0, mechanisms=["optimal_mean"], prior=given).best
     survey = option.survey()
     assert len(survey.channels) == 1
     assert option.mse == pytest.approx(np.mean(variances(survey, many, 9000)), rel=1e-9)
@@ -149,7 +149,7 @@ def test_too_many_priors_share_a_table() -> None:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("epsilon", [4.4])
-def test_what_is_foretold_comes_true_on_real_data(epsilon: float) -> None:
+def test_predictions_hold_on_real_data(epsilon: float) -> None:
     """Four measurements of 178 wines, 3,000 users drawn from them, two skewed ones; 80 collections of each survey.
 
     The mean square is within 4.5 standard errors: a right plan fails in 0.1 % of seeds. Neighbors depend on each other

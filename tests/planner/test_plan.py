@@ -259,7 +259,7 @@ def test_a_plan_is_a_sequence_and_a_document() -> None:
         ({"users": 9, "dims": 5, "epsilon": 1.0, "mechanisms": ["magic"]}, "mechanisms = 'magic'"),
         ({"users": 9, "dims": 5, "epsilon": 1.0, "mechanisms": []}, "mechanisms = []"),
         ({"users": 9, "dims": 5, "epsilon": 1.0, "category_count": 1}, "category_count = 1"),
-        ({"users": 9, "dims": 5, "epsilon": 1.0, "schema": Schema([Numeric("a", 0, 1)])}, "give one"),
+        ({"users": 9, "dims": 5, "epsilon": 1.0, "schema": Schema([Numeric("a", 0, 1)])}, "give either"),
     ],
 )
 def test_refusals(question: dict[str, Any], says: str) -> None:

@@ -140,8 +140,8 @@ def test_blocks_and_numbers_by_themselves(epsilon: float, prior: Any, alone: flo
 @pytest.mark.parametrize("prior", [ENDS, "uniform"])
 def test_blocks_never_win_with_little_budget(prior: Any) -> None:
     for epsilon in (0.5, 1.0, 1.4):
-        small_sample = ["optimal_mean", "agreement", "duchi"]
-        plan = hd.plan(users=N, dims=100, epsilon=epsilon, prior=prior, mechanisms=small_sample)
+        names = ["optimal_mean", "agreement", "duchi"]
+        plan = hd.plan(users=N, dims=100, epsilon=epsilon, prior=prior, mechanisms=names)
         assert plan.best.mechanism != "agreement"
 
 
@@ -170,6 +170,6 @@ def test_vectors_against_coordinates(epsilon: float, codebook: float, coordinate
     """n·MSE of a coordinate of vectors on the sphere in 100 dimensions: codebook, and single coordinates asked."""
     assert round(total_error(codebook_channel(epsilon, 100)) / 100, 3) == codebook
     prior = stats.norm(0, 0.25)  # standard deviation 0.1 in a range of ±0.4
-    small_sample = ["piecewise", "hybrid", "optimal"]
-    best = hd.plan(users=N, dims=100, epsilon=epsilon, prior=prior, mechanisms=small_sample).best
+    names = ["piecewise", "hybrid", "optimal"]
+    best = hd.plan(users=N, dims=100, epsilon=epsilon, prior=prior, mechanisms=names).best
     assert best.mse * N * 0.4**2 == pytest.approx(coordinates, rel=0.02)

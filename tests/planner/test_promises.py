@@ -1,4 +1,4 @@
-"""Plans keep their word: categories, few answers, own units, priors, large budgets, uneven draws."""
+"""Plans keep their tolerances: categories, small samples, own units, priors, large budgets, unequal sampling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hdr4me.channels.oracles import oracle
 from hdr4me.errors import InvalidInput
 from hdr4me.framework import deviation
 from hdr4me.framework.em import prior_from_counts
-from hdr4me.framework.small_samples import Counts, tolerance_within, within_few
+from hdr4me.framework.small_samples import Counts, probability_within_small, tolerance_within
 from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.categorical import categorical_choice
 from hdr4me.mechanisms.joint import optimal_mean
@@ -36,7 +36,7 @@ def _schema() -> hd.Schema:
 
 
 def test_many_categories_say_first_that_zeros_are_better() -> None:
-    """4,043 categories, 336,776 rows, ε = 1: the collection has thirty times the error of asking nobody."""
+    """4,043 categories, 336,776 rows, ε = 1: the collection has thirty times the error of equal frequencies."""
     found = plan(users=336_776, dims=1, category_count=4043, epsilon=1.0)
     assert not found.best.beats_baseline
     assert found.summary.startswith(
@@ -57,7 +57,7 @@ def test_many_categories_say_first_that_zeros_are_better() -> None:
 
 
 @pytest.mark.parametrize("users", [10_192, 40_000])
-def test_few_answers_keep_the_promise(users: int) -> None:
+def test_small_samples_keep_the_tolerance(users: int) -> None:
     """784 dimensions, 13 or 51 answers each: all at once within the promised tolerance in 95 % of 150 seeded runs.
 
     150 runs have a standard deviation of 1.8 %; the promise must be kept in at least 88 % (3.9 of them; seeded). By the
@@ -88,7 +88,7 @@ def test_nothing_is_promised_whatever_the_values_are_where_nothing_can_be() -> N
 
 
 @pytest.mark.parametrize(("name", "epsilon"), [("piecewise", 4.0), ("optimal_mean", 4.0), ("piecewise", 8.0)])
-def test_few_answers_of_real_pixels_keep_what_is_promised_or_nothing_is(name: str, epsilon: float) -> None:
+def test_small_samples_of_real_pixels_keep_the_tolerance_or_have_none(name: str, epsilon: float) -> None:
     """13 answers for each of 64 pixels: all at once within the tolerance in at least 95 % of 100 seeded runs.
 
     By the normal law with 13 answers it was kept in 86 to 89 % (piecewise, optimal_mean at ε = 4).
@@ -117,31 +117,33 @@ def test_bernsteins_bound_holds_on_skewed_values() -> None:
     counts = Counts(13, 1.0)
     worst = float(law.variance(np.linspace(-1, 1, 101)).max()) + 1.0
     ξ = tolerance_within(np.array([worst]), np.ones(1), counts, 0.95, largest=1 + law.support[1])
-    assert within_few(worst, counts, ξ, 1 + law.support[1]) >= 0.95
+    assert probability_within_small(worst, counts, ξ, 1 + law.support[1]) >= 0.95
     t = np.where(rng.random((2000, 13)) < 0.05, 1.0, -1.0)
     assert (np.abs(law.sample(t, rng).mean(axis=1) + 0.9) <= ξ).mean() >= 0.95
 
 
-def test_few_counts_sum_over_their_number() -> None:
-    """No report keeps nothing; with all reporting it is the normal law."""
-    assert within_few(1.0, Counts(3, 0.1), 1e9) == pytest.approx(1 - 0.9**3)
+def test_small_counts_are_summed_over_their_distribution() -> None:
+    """Without a report no tolerance is kept; if all users report, the normal law holds."""
+    assert probability_within_small(1.0, Counts(3, 0.1), 1e9) == pytest.approx(1 - 0.9**3)
     assert tolerance_within(np.ones(1), np.ones(1), Counts(3, 0.1), 0.95) == np.inf
-    assert within_few(4.0, Counts(50, 1.0), 0.5) == pytest.approx(2 * stats.norm.cdf(0.5 * 50**0.5 / 2) - 1)
+    assert probability_within_small(4.0, Counts(50, 1.0), 0.5) == pytest.approx(
+        2 * stats.norm.cdf(0.5 * 50**0.5 / 2) - 1
+    )
 
 
 def test_tolerances_are_in_own_units() -> None:
-    small_sample: dict[str, Any] = {"mechanisms": ["piecewise"], "categorical": ["auto"]}
+    setting: dict[str, Any] = {"mechanisms": ["piecewise"], "categorical": ["auto"]}
     found = plan(
-        users=336_776, schema=_schema(), epsilon=2.0, tolerance={"delay": 4.0, "late": 0.02}, **small_sample
+        users=336_776, schema=_schema(), epsilon=2.0, tolerance={"delay": 4.0, "late": 0.02}, **setting
     )
     assert found.asked == pytest.approx(0.02)  # the smaller of 4/120 and 0.02
     kept = found.own_units
     assert set(kept) == {"delay", "late"}
     assert kept["delay"]["each"] == pytest.approx(4.0 / 0.02 * found.best.tolerance_each)
     assert "The tolerance delay ±4, late ±0.02 is kept" in found.summary
-    fewer = plan(schema=_schema(), epsilon=2.0, tolerance={"delay": 4.0}, **small_sample).best.users
-    assert fewer < plan(schema=_schema(), epsilon=2.0, tolerance=4.0 / 120, **small_sample).best.users
-    whole = plan(users=336_776, schema=_schema(), epsilon=2.0, **small_sample).own_units
+    fewer = plan(schema=_schema(), epsilon=2.0, tolerance={"delay": 4.0}, **setting).best.users
+    assert fewer < plan(schema=_schema(), epsilon=2.0, tolerance=4.0 / 120, **setting).best.users
+    whole = plan(users=336_776, schema=_schema(), epsilon=2.0, **setting).own_units
     assert whole["distance"]["all"] == pytest.approx(12.5 * whole["delay"]["all"])
 
 
@@ -200,13 +202,13 @@ def test_priors_and_values_by_dimension_are_in_own_units() -> None:
         "epsilon": 2.0,
         "mechanisms": ["piecewise"],
     }
-    told, even = plan(prior=narrow, **base), plan(**base)
-    assert told.best.mse < even.best.mse
-    assert len(told.best.workload.groups) == 4
-    assert told.to_dict()["prior"] == "given"
+    given, even = plan(prior=narrow, **base), plan(**base)
+    assert given.best.mse < even.best.mse
+    assert len(given.best.workload.groups) == 4
+    assert given.to_dict()["prior"] == "given"
     rng = np.random.default_rng(1)
     sample = {"delay": rng.normal(10, 5, 20_000), "distance": rng.uniform(0, 1000, 20_000)}
-    assert plan(values=sample, **base).best.mse == pytest.approx(told.best.mse, rel=0.02)
+    assert plan(values=sample, **base).best.mse == pytest.approx(given.best.mse, rel=0.02)
 
 
 def test_a_previous_collections_counts_are_a_prior() -> None:
@@ -224,15 +226,15 @@ def test_a_previous_collections_counts_are_a_prior() -> None:
         def priors(self) -> dict[str, Any]:
             return {"delay": found}
 
-    told = plan(users=10_000, schema=_schema(), epsilon=2.0, prior=Previous(), mechanisms=["duchi"])
-    assert found in {group.prior for group in told.best.workload.groups}
+    given = plan(users=10_000, schema=_schema(), epsilon=2.0, prior=Previous(), mechanisms=["duchi"])
+    assert found in {group.prior for group in given.best.workload.groups}
 
 
 @pytest.mark.parametrize(
     ("question", "match"),
     [
         ({"dims": 2, "prior": {"delay": "uniform"}}, "needs a schema"),
-        ({"dims": 2, "values": [0.1], "prior": "uniform"}, "give one"),
+        ({"dims": 2, "values": [0.1], "prior": "uniform"}, "give either"),
         ({"dims": 2, "values": np.zeros((5, 3))}, "one column for each"),
         ({"dims": 2, "category_count": 3, "values": [0.1]}, "category_count"),
         ({"schema": _schema(), "prior": {"dely": "uniform"}}, "dely"),

@@ -1,4 +1,4 @@
-"""Laws and dimensions of other packages in plans and comparisons: answered, or refused in a sentence."""
+"""Laws and dimensions of other packages in plans and comparisons: supported, or rejected with a message."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Broken(Duchi):
 
 @dataclass(frozen=True)
 class Melody(Dimension):
-    """A dimension that no channel of this package reads."""
+    """A dimension that no channel of this package supports."""
 
     kind = "melody"
     name: str
@@ -86,7 +86,7 @@ def test_comparisons_take_registered_names() -> None:
         hd.compare(table, epsilon=1.0, mechanisms=["nobody"])
 
 
-def test_a_dimension_that_nothing_reads_is_refused_by_name() -> None:
+def test_an_unsupported_dimension_is_named_in_the_error() -> None:
     schema = hd.Schema([hd.Numeric("age", 0, 120), Melody("tune")])
-    with pytest.raises(InvalidInput, match=r"schema = 'tune' is not allowed: .*reads as 'melody'"):
+    with pytest.raises(InvalidInput, match=r"schema = 'tune' is not allowed: .*input kind 'melody'"):
         hd.plan(users=1000, schema=schema, epsilon=1.0)

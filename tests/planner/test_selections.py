@@ -57,7 +57,7 @@ def test_the_error_of_a_share_is_the_channel_s() -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "chosen"), [(1.0, (0, 1)), (3.0, (0, 2)), (3.0, (1,))])
-def test_measured_errors_are_those_foretold(epsilon: float, chosen: tuple[int, ...]) -> None:
+def test_measured_errors_equal_the_predicted_ones(epsilon: float, chosen: tuple[int, ...]) -> None:
     """250 seeded collections of 400 users with the same choices: mean squares within 25 % (shares) and 35 % (number).
 
     A mean of 250 squares of a normal error has a relative deviation of 9 %.

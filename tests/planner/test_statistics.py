@@ -1,4 +1,4 @@
-"""Errors foretold for each statistic against simulation; every draw is seeded, so nothing here depends on luck."""
+"""Errors predicted for each statistic against simulation; every draw is seeded."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def tallies(values, survey, draws, seed):
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("mechanism", ["square_wave", "optimal"])
-def test_quantiles_and_distributions_err_as_foretold(mechanism):
-    """16 seeded draws each: a root mean square of 48 errors is known to 15 %, and the foretold one to 20 %."""
+def test_quantiles_and_distributions_have_the_predicted_error(mechanism):
+    """16 seeded draws each: a root mean square of 48 errors is known to 15 %, and the predicted one to 20 %."""
     values = population()
     found = plan(users=N, dims=1, epsilon=1.0, values=values[:1000], mechanisms=[mechanism])
     survey = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), 1.0, mechanism)
@@ -56,19 +56,19 @@ def test_quantiles_and_distributions_err_as_foretold(mechanism):
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("mechanism", ["square_wave", "optimal"])
-def test_variances_err_as_foretold(mechanism):
+def test_variances_have_the_predicted_error(mechanism):
     """60 seeded draws: the standard deviation of 60 draws is known to 9 %."""
     values = population(2)
     found = plan(users=N, dims=1, epsilon=1.0, values=values[:1000], mechanisms=[mechanism])
     survey = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), 1.0, mechanism)
-    told = [hd.ask(tally, "variance", "x").value[0] for tally in tallies(values, survey, 60, 4)]
-    assert predict(found.best, "variance") == pytest.approx(np.std(told), rel=0.3)
+    given = [hd.ask(tally, "variance", "x").value[0] for tally in tallies(values, survey, 60, 4)]
+    assert predict(found.best, "variance") == pytest.approx(np.std(given), rel=0.3)
     half = predict(found.best, "variance") / (2 * values.std())
     assert predict(found.best, "sd") == pytest.approx(half, rel=0.02)
 
 
 def test_covariances_err_as_the_answer_says():
-    """The error that an answer reports for independent, even values is the one foretold, to 10 %: one seeded draw."""
+    """The error that an answer reports for independent, even values is the one predicted, to 10 %: one seeded draw."""
     survey = hd.Survey(hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1)]), 4.0, "optimal", sampled=2)
     found = plan(users=N, dims=2, epsilon=4.0, mechanisms=["optimal"], statistic="covariance")
     option = next(o for o in found if o.sampled == 2)
@@ -85,7 +85,7 @@ def test_covariances_err_as_the_answer_says():
     assert predict(option, "covariance") == pytest.approx(answer.standard_error[0], rel=0.1)
 
 
-def test_a_product_question_is_foretold_to_be_better():
+def test_a_product_question_has_a_smaller_predicted_error():
     numbers = [hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1)]
     by_pairs = plan(
         users=N, schema=hd.Schema(numbers), epsilon=1.0, statistic="covariance", mechanisms=["optimal"]
@@ -124,12 +124,12 @@ def test_the_ranking_is_by_the_statistic_that_was_asked():
     ("options", "words"),
     [
         ({"statistic": "median"}, "statistic = 'median' is not allowed: one of mean, distribution"),
-        ({"statistic": "quantile", "mechanisms": ["duchi"]}, "estimates more than the mean: add square_wave"),
+        ({"statistic": "quantile", "mechanisms": ["duchi"]}, "estimate only means: add square_wave"),
         ({"statistic": "covariance"}, "needs users who answer two questions"),
         ({"statistic": "mean_by"}, "a number and a category"),
         ({"statistic": "quantile", "p": [0.0]}, "p = .* is not allowed"),
         ({"statistic": "mean", "p": [0.5]}, "p = .* is not allowed"),
-        ({"statistic": "quantile", "tolerance": 0.1}, "both concern means"),
+        ({"statistic": "quantile", "tolerance": 0.1}, "apply to means only"),
         ({"statistic": "variance", "category_count": 3}, "need a number that is not optional"),
     ],
 )

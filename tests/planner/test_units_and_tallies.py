@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from sklearn.datasets import load_wine
 
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
@@ -30,17 +31,17 @@ def test_a_tolerance_may_name_the_unit_that_the_schema_gives() -> None:
     assert named.asked_own == plain.asked_own == {"delay": 5.0}
     assert "delay ±5 min is kept" in named.summary
     assert "means" not in named.summary  # nothing is asked of the distance, and nothing is promised of it
-    assert " min will be kept with 95 % probability. " in named.summary
+    assert " min is kept with 95 % probability. " in named.summary
     assert any("the tolerances for any values are delay ±" in note for note in named.notes)
     both = plan(tolerance={"delay": 5.0, "distance": 100.0}, **SETTING)  # type: ignore[arg-type]
-    assert "will be kept with 95 % probability each; all of these at once: delay ±" in both.summary
+    assert " is kept with 95 % probability; all of these at once: delay ±" in both.summary
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
         ({"delay": "5 h"}, r"own units \('min'\)"),
-        ({"distance": "5 miles"}, "own units, which have no name in the schema"),
+        ({"distance": "5 miles"}, r"own units \(the schema gives no unit\)"),
         ({"delay": "five min"}, "a positive number in the dimension's own units"),
         ({"delay": "-5 min"}, "a positive number in the dimension's own units"),
     ],
@@ -50,7 +51,7 @@ def test_another_unit_is_refused_with_a_sentence(given: dict[str, str], words: s
         plan(tolerance=given, **SETTING)  # type: ignore[arg-type]
 
 
-def test_a_plain_tolerance_is_told_in_own_units_too() -> None:
+def test_a_plain_tolerance_is_also_shown_in_own_units() -> None:
     found = plan(tolerance=0.1, **SETTING)  # type: ignore[arg-type]
     assert "±0.1 of a range scaled to [−1, 1] (delay ±18 min, distance ±150) is kept" in found.summary
     document = found.to_dict()
@@ -84,12 +85,12 @@ def test_a_tally_is_a_prior(pilot: hd.Tally) -> None:
     assert weights @ middle == pytest.approx(0, abs=18)
     assert np.sqrt(weights @ (middle - weights @ middle) ** 2) < 50
     setting = {"users": 100_000, "epsilon": 4.0, "mechanisms": ["piecewise"]}
-    told = plan(prior=pilot, **setting)  # type: ignore[arg-type]
-    assert told.best.schema is pilot.survey.schema  # the survey's own, where no other is given
+    given = plan(prior=pilot, **setting)  # type: ignore[arg-type]
+    assert given.best.schema is pilot.survey.schema  # the survey's own, where no other is given
     even = plan(schema=FLIGHTS, **setting)  # type: ignore[arg-type]
-    assert told.best.mse < 0.8 * even.best.mse
+    assert given.best.mse < 0.8 * even.best.mse
     one = plan(schema=FLIGHTS, prior={"delay": pilot}, **setting)  # type: ignore[arg-type]
-    assert told.best.mse < one.best.mse < even.best.mse
+    assert given.best.mse < one.best.mse < even.best.mse
 
 
 def test_a_tally_that_tells_nothing_is_refused() -> None:
@@ -112,3 +113,33 @@ def test_categories_of_a_tally_are_frequencies() -> None:
     other = hd.Schema([hd.Categorical("d", ["a", "b"])])
     with pytest.raises(InvalidInput, match="a tally of d"):
         plan(prior=tally, schema=other, users=1000, epsilon=1.0)
+
+
+def test_each_row_keeps_its_own_tolerance_on_real_data() -> None:
+    """Wines with a skewed number, a symmetric one and three classes; values given, 200 seeded collections.
+
+    Each row is within its own predicted 95 % tolerance in 95 % of the collections, to 4 standard errors (6.2 %), and
+    the frequencies have a smaller tolerance than the least accurate row.
+    """
+    wine = load_wine()
+    rng = np.random.default_rng(7)
+    rows = rng.integers(0, len(wine.target), 3000)
+    columns = {name: wine.data[rows, wine.feature_names.index(name)] for name in ("proline", "alcohol")}
+    table = pa.table(columns | {"kind": [str(x) for x in wine.target[rows]]})
+    schema = hd.Schema(
+        [
+            hd.Numeric("proline", 200, 1800),
+            hd.Numeric("alcohol", 10, 16),
+            hd.Categorical("kind", ["0", "1", "2"]),
+        ]
+    )
+    values = {name: table[name].to_pylist() for name in table.column_names}
+    found = plan(schema=schema, users=3000, epsilon=4.0, values=values, mechanisms=["duchi"])
+    kept, survey = found.own_units, found.best.survey()
+    truth = np.array([*(c.mean() for c in columns.values()), *(np.bincount(wine.target[rows]) / 3000)])
+    widths = np.array([kept["proline"]["each"], kept["alcohol"]["each"], *[kept["kind"]["each"]] * 3])
+    errors = np.array(
+        [simulate_tally(table, survey, seed=seed).estimate().value - truth for seed in range(200)]
+    )
+    assert (np.abs(errors) <= widths).mean(axis=0) == pytest.approx(np.full(5, 0.95), abs=0.062)
+    assert kept["kind"]["each"] < found.best.tolerance_each

@@ -122,7 +122,7 @@ def test_other_statistics_are_refused() -> None:
         hd.plan(schema=hd.Schema([GRADIENT]), users=1000, epsilon=1.0, statistic="variance")
 
 
-def test_few_answers_are_bounded() -> None:
+def test_small_samples_have_bounds() -> None:
     plan = hd.plan(schema=hd.Schema([hd.Vector("v", 50)]), users=40, epsilon=1.0)
     assert plan.best.small_sample
     assert "no useful bound holds for all of them at once" in plan.summary
@@ -166,7 +166,7 @@ def _on_diabetes() -> tuple[pa.Table, hd.Schema, dict[str, Any]]:
 @pytest.mark.no_cover
 @pytest.mark.parametrize("made", [_on_wine, _on_diabetes])
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
-def test_what_is_foretold_comes_true_on_real_data(made: Any, epsilon: float) -> None:
+def test_predictions_hold_on_real_data(made: Any, epsilon: float) -> None:
     """The mean square over 60 collections is within 4.5 standard errors: a right plan fails in 0.1 % of seeds.
 
     All coordinates are within the tolerance for all at once in 52 collections of 60 or more: with 95 % probability in

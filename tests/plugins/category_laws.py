@@ -14,7 +14,7 @@ from hdr4me.mechanisms.categorical import categorical_channel
 
 
 class CategoryLaw:
-    """The integer rows of a channel and what its cells count for; kind is "category" or "entries"."""
+    """The integer rows of a channel and the decoded values of its cells; kind is "category" or "entries"."""
 
     def __init__(self, kind: str, make: Callable[[int], Any], size: int = 2) -> None:
         self.kind, self._make, self._size = kind, make, size

@@ -1,4 +1,4 @@
-"""A store in memory that keeps the protocol, for tests of the service: it can be slow, or fail when told to."""
+"""A store in memory that keeps the protocol, for tests of the service: it can be slow, or fail on request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,17 @@ import numpy as np
 
 from hdr4me.collector.batch import Batch, Block, block_of, split_ids
 from hdr4me.collector.errors import Damage, UnknownRound
-from hdr4me.collector.stores.protocol import Quarantine, Rejection, Round, Scope, Stored, Token, covered
+from hdr4me.collector.stores.protocol import (
+    ANYONE,
+    Act,
+    Quarantine,
+    Rejection,
+    Round,
+    Scope,
+    Stored,
+    Token,
+    covered,
+)
 from hdr4me.errors import InvalidInput
 from hdr4me.io.blocks import from_wire
 from hdr4me.survey import Survey
@@ -75,6 +85,9 @@ class MemoryStore:
         self._rejected: Counter[tuple[int, str, int]] = Counter()
         self._quarantines: dict[int, list[Quarantine]] = {}
         self._tokens: list[Token] = []
+        self._token = 0
+        self._acts: list[Act] = []
+        self.id = "memory"
         self.fail: Exception | None = None
         self.delay = 0.0
         self.free: int | None = None
@@ -163,8 +176,9 @@ class MemoryStore:
     def quarantines(self, round: int) -> list[Quarantine]:
         return list(self._quarantines.get(round, []))
 
-    def add_token(self, sha256: bytes, scope: Scope, label: str = "") -> Token:
-        token = Token(len(self._tokens) + 1, sha256, scope, label)
+    def add_token(self, sha256: bytes, scope: Scope, label: str = "", *, expires: int = 1 << 40) -> Token:
+        self._token += 1
+        token = Token(self._token, sha256, scope, label, expires)
         self._tokens.append(token)
         return token
 
@@ -175,6 +189,18 @@ class MemoryStore:
 
     def tokens(self) -> list[Token]:
         return list(self._tokens)
+
+    def record(self, act: str, who: str) -> None:
+        self._acts.append(Act("now", act, who))
+
+    def acts(self) -> list[Act]:
+        return list(self._acts)
+
+    def correct_dates(self, day: object) -> None:
+        raise NotImplementedError
+
+    def maintain(self) -> bool:
+        return False
 
     def finalize(self, round: int, *, despite_damage: bool = False) -> Round:
         raise NotImplementedError
@@ -190,9 +216,12 @@ class MemoryStore:
         self.closed = True
 
 
-def memory_store(*surveys: Survey) -> MemoryStore:
-    """A store with an open round for each survey."""
+def memory_store(*surveys: Survey, open_uploads: bool = True) -> MemoryStore:
+    """A store with an open round for each survey; anyone may send reports."""
     store = MemoryStore()
+    if open_uploads:
+        store.add_token(ANYONE, "send")
+        store._token = 0
     for survey in surveys:
         store.open_round(survey, now=datetime.now(UTC))
     return store

@@ -58,7 +58,7 @@ def test_a_column_is_cleaned_and_counted_as_one_by_one(name: str) -> None:
     assert found.counts() == tuple(qualities.count(fault) for fault in FAULTS)
 
 
-def test_the_account_names_what_is_wrong(tmp_path: Path) -> None:
+def test_the_data_quality_report_counts_faults(tmp_path: Path) -> None:
     survey = hd.Survey(hd.Schema([VISITS]), epsilon=1.0, mechanism="duchi")
     values = [3] * 90 + ["often"] * 3 + [None] * 2 + [-1] + [99] * 4
     (tmp_path / "a.csv").write_text("v,w\n" + "".join(f"{'' if x is None else x},1\n" for x in values))

@@ -67,7 +67,7 @@ def test_the_contracts_hold() -> None:
     checks.check_dimension(Agreement("likes"), ["much", 4, 9, "no word"])
 
 
-def test_what_breaks_a_contract_is_told() -> None:
+def test_a_broken_contract_is_an_error() -> None:
     class Liar(Shy):
         def variance(self, t: Any) -> Any:
             return super().variance(t) / 2
@@ -127,7 +127,7 @@ def test_their_engine_keeps_the_contract(survey: hd.Survey, records: pa.Table) -
 
 
 @pytest.mark.spark
-def test_spark_takes_them(spark_session: Any, survey: hd.Survey, records: pa.Table, tmp_path: Path) -> None:
+def test_spark_accepts_them(spark_session: Any, survey: hd.Survey, records: pa.Table, tmp_path: Path) -> None:
     from hdr4me.engines import spark
 
     package = Path(somebody.__file__).parent
@@ -160,7 +160,7 @@ def test_the_plan_tries_their_mechanism() -> None:
     assert "shy" in {option.mechanism for option in plan.options}
 
 
-def test_the_framework_foretells_it() -> None:
+def test_the_framework_predicts_it() -> None:
     found = hd.deviation(Shy(epsilon=2.0), users=1000, dims=1, values=[[0.5]], probabilities=[[1.0]])
     assert float(np.ravel(found.variance)[0]) * 1000 == pytest.approx(
         float(Shy(epsilon=2.0).variance(0.5)), rel=1e-6
@@ -170,7 +170,7 @@ def test_the_framework_foretells_it() -> None:
     assert variance == pytest.approx(float(Shy(epsilon=2.0).variance(0.5)), rel=0.03)
 
 
-def test_the_command_line_takes_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_accepts_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def run(*arguments: Any) -> int:
         return main([str(argument) for argument in arguments])
 
@@ -217,7 +217,7 @@ def test_the_command_line_takes_them(folder: Path, capsys: pytest.CaptureFixture
 
 
 def test_names_that_are_taken_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="not taken"):
+    with pytest.raises(InvalidInput, match="a name that no other item has"):
         hd.channels.CHANNELS.register("table", Ladder)
 
 

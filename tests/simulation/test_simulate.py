@@ -34,7 +34,7 @@ def test_values_follow_the_mechanisms_own_law(name: str, epsilon: float) -> None
     """Kolmogorov-Smirnov against `cdf` at three inputs; seeded, so no false alarm; threshold at 2e-5 each.
 
     The distance is taken half-way between neighboring samples, so that atoms do no harm, and not where they are
-    closer than doubles can tell (a Square wave's band at ε = 40).
+    closer than the resolution of doubles (a Square wave's band at ε = 40).
     """
     mech = mechanism(name, epsilon=epsilon)
     n = 20_000
@@ -90,7 +90,7 @@ def test_sampled_users_spread_evenly() -> None:
     assert np.abs(z).max() < 6
 
 
-def test_the_most_dimensions_and_few_users() -> None:
+def test_the_most_dimensions_and_a_small_number_of_users() -> None:
     found = simulate(mechanism("duchi", epsilon=1.0), np.zeros((3, 65536), np.float32), seed=1, sampled=5)
     assert found.n_reports.sum() == 15
     assert np.isnan(found.mean).sum() >= 65521

@@ -270,5 +270,5 @@ def test_the_purpose_chooses_the_mechanism():
         assert hd.Survey(schema, purpose=purpose) == hd.Survey(schema, mechanism=mechanism)
     with pytest.raises(InvalidInput, match="purpose"):
         hd.Survey(schema, purpose="fun")
-    with pytest.raises(InvalidInput, match="do not go together"):
+    with pytest.raises(InvalidInput, match="either mechanism or purpose"):
         hd.Survey(schema, purpose="mean", mechanism="duchi")

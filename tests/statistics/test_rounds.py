@@ -72,9 +72,10 @@ def test_a_wide_distribution_keeps_its_range(survey_of, tally_of):
 
 def test_ranges_are_in_units_and_defaults_stay_inside(survey_of, tally_of):
     values = np.random.default_rng(2).normal(30, 2, 20_000)
-    following = hd.refine(tally_of(values, survey_of(0, 120, epsilon=4.0), 1)).survey
+    following = hd.refine(tally_of(values, survey_of(0, 120, epsilon=4.0, default=60), 1)).survey
     dimension = following.schema["x"]
     assert isinstance(dimension, hd.Numeric)
+    assert dimension.default is not None
     assert 0 < dimension.low < 24
     assert 36 < dimension.high < 100
     assert dimension.low <= dimension.default <= dimension.high

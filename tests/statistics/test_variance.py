@@ -48,9 +48,41 @@ def test_the_deviation_is_the_root(survey_of, tally_of):
     assert deviation.standard_error[0] == pytest.approx(variance.standard_error[0] / 2 / deviation.value[0])
 
 
-def test_a_deviation_that_is_not_significant_has_no_standard_error(survey_of, tally_of):
+def test_a_deviation_always_has_an_interval(survey_of, tally_of):
+    """Shown only where the estimate is large, the intervals of equal values would never cover 0."""
     answer = hd.ask(tally_of(np.zeros(500), survey_of(), 4), "sd", "x")
-    assert answer.status == (NOT_SIGNIFICANT,)
+    (low,), (high,) = answer.interval()
+    assert answer.status == ("ok",)
+    assert np.isnan(answer.standard_error[0])
+    assert 0.0 == low < high <= 1.0
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+def test_variances_of_small_samples_cover(survey_of, tally_of, epsilon):
+    """60 fixed draws of 50 skewed values: right intervals cover fewer than 52 with probability below 1e-2."""
+    survey, rng = survey_of(epsilon=epsilon, mechanism="piecewise"), np.random.default_rng(7)
+    inside = 0
+    for seed in range(60):
+        values = 2 * rng.beta(0.3, 4, 50) - 1
+        (low,), (high,) = hd.ask(tally_of(values, survey, seed), "variance", "x").interval()
+        inside += low <= values.var() <= high
+        assert 0.0 <= low < high <= 1.0
+    assert inside >= 52
+
+
+def test_the_variance_of_a_rare_optional_number_is_gated_and_in_range(survey_of, tally_of):
+    """2 % of the users have a value: not significant, or inside the possible range of 0 to 2500."""
+    values = np.full(2000, np.nan)
+    values[:40] = 50.0
+    survey = survey_of(0, 100, optional=True)
+    for statistic, most in (("variance", 2500.0), ("sd", 50.0)):
+        for seed in range(10):
+            answer = hd.ask(tally_of(values, survey, seed), statistic, "x")
+            (row,) = answer.table()
+            if row["status"] == NOT_SIGNIFICANT:
+                assert row["estimate"] is row["lower"] is None
+            else:
+                assert 0.0 <= row["lower"] <= row["estimate"] <= row["upper"] <= most
 
 
 def test_optional_numbers_have_a_variance_among_those_who_have_one(survey_of, tally_of):

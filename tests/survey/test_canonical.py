@@ -41,7 +41,7 @@ def test_numbers_of_the_rfc(bits: str, text: str) -> None:
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_every_number_reads_back(x: float) -> None:
+def test_every_number_parses_to_itself(x: float) -> None:
     assert float(number(x)) == x
 
 

@@ -1,4 +1,4 @@
-"""Lists of more than 4,096 categories: the document has their hash, and whoever reads it needs the file."""
+"""Lists of more than 4,096 categories: the document holds their hash, and loading it needs the file."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_file_is_found_beside_the_document(folder: Path) -> None:
     assert Tally.load(folder / "tally") == tally
 
 
-def test_a_survey_saved_elsewhere_takes_the_list_along(folder: Path, tmp_path: Path) -> None:
+def test_saving_a_survey_also_saves_its_lists(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     made(folder).save(other / "survey.json")
@@ -81,7 +81,7 @@ def test_a_survey_saved_elsewhere_takes_the_list_along(folder: Path, tmp_path: P
     forget()
     assert Survey.load(other / "survey.json").schema["town"].categories == tuple(TOWNS)
     (other / "towns.txt").write_text("a\nb\n")
-    with pytest.raises(InvalidInput, match=r"towns\.txt holds another one"):
+    with pytest.raises(InvalidInput, match=r"towns\.txt holds a different list"):
         made(folder).save(other / "survey.json")
 
 
@@ -94,7 +94,7 @@ def test_without_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     forget()
     with pytest.raises(FormatError, match=r"5,000 categories are in 'towns\.txt' .*HDR4ME_CATEGORIES"):
         Survey.load(path)
-    with pytest.raises(FormatError, match="looked for in no folder"):
+    with pytest.raises(FormatError, match="not found in no folder"):
         Survey.from_json(text)
     monkeypatch.setenv("HDR4ME_CATEGORIES", f"{folder / 'sub'}:{folder}")
     assert Survey.load(path).schema["town"].categories == tuple(TOWNS)
@@ -108,7 +108,7 @@ def test_another_list_is_refused(folder: Path) -> None:
     for wrong in ([*TOWNS, "one more"], TOWNS[:-1], TOWNS[::-1]):
         forget()
         (folder / "towns.txt").write_text("\n".join(wrong))
-        with pytest.raises(FormatError, match=r"holds another list: .* Use the file"):
+        with pytest.raises(FormatError, match=r"instead of .* Use the file"):
             Survey.load(folder / "survey.json")
     (folder / "towns.txt").write_bytes(b"\xff\n")
     forget()
@@ -155,7 +155,7 @@ def test_optional_dimensions_and_selections() -> None:
 
 @pytest.mark.parametrize("bad", ["two\nlines", " blank", ""])
 def test_a_category_is_one_line(bad: str) -> None:
-    with pytest.raises(InvalidInput, match="cannot stand in a file"):
+    with pytest.raises(InvalidInput, match="cannot be written to a file"):
         Categorical("town", [*TOWNS, bad], file="towns.txt")
 
 
@@ -199,5 +199,5 @@ def test_categories_for_a_dimension_that_is_not_there_are_refused(folder: Path) 
 
 def test_a_wrong_number_of_categories_is_named(folder: Path) -> None:
     text = made(folder).to_json().replace(f'"count": {len(TOWNS)}', '"count": 7000')
-    with pytest.raises(FormatError, match=r"its 7,000 categories .* but the list with its SHA-256 has"):
+    with pytest.raises(FormatError, match=r"its 7,000 categories .* but the list with this SHA-256 has"):
         Survey.from_json(text)

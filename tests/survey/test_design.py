@@ -1,4 +1,4 @@
-"""A new survey takes its tables from the mechanisms; dimensions that need the same one share it."""
+"""The tables of a new survey come from the mechanisms; dimensions that need the same table share it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_mechanism_object_can_be_given() -> None:
     ],
 )
 def test_what_is_not_allowed(change: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match=r" = .* is not (allowed|known): |weights that differ"):
+    with pytest.raises(InvalidInput, match=r" = .* is not (allowed|known): |different weights"):
         Survey(**{"schema": SCHEMA, "epsilon": 1.0, **change})
 
 
@@ -125,7 +125,7 @@ def test_the_choice_is_the_best_of_all_sizes(epsilon: float) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 def test_subset_selection_beats_what_there_was_before(epsilon: float) -> None:
-    """GRR and OUE, by their own tables: never a larger error, and a smaller one from a few categories on."""
+    """GRR and OUE, by their own tables: the error is never larger, and smaller for more than a few categories."""
     for v in (2, 4, 10, 40, 200):
         found = total_error(subset_selection(epsilon, v))
         absent, present = grr(epsilon, v).channel().response.marginal().moments([0.0, 1.0]).variance([1.0])  # type: ignore[attr-defined]
@@ -213,14 +213,14 @@ def test_pairs_that_are_not_allowed(pairs: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["pairs", "blocks"])
-def test_a_category_in_a_pair_or_block_is_told_as_such(what: str) -> None:
+def test_the_error_for_a_category_in_a_pair_or_block(what: str) -> None:
     schema = Schema([Numeric("age", 0, 120), Categorical("l", ["a", "b"])])
     together: Any = {what: [("age", "l")]}
     with pytest.raises(InvalidInput, match="numbers only; 'l' is a category, leave it out"):
         Survey(schema, epsilon=4.0, **together)
 
 
-def test_one_category_is_told_in_the_singular() -> None:
+def test_the_error_for_one_category_uses_the_singular() -> None:
     with pytest.raises(InvalidInput, match="dimension 'l' has 1 category: 2 to"):
         Categorical("l", ["a"])
 

@@ -202,7 +202,7 @@ def test_optional_survives_the_document() -> None:
 
 
 class Place(Dimension):
-    """A dimension of another package: one of the four quarters of a town, from a house number."""
+    """A dimension of another package: one of the four quarters of a town, from a street number."""
 
     kind = "place"
     categories = ("north", "east", "south", "west")

@@ -106,13 +106,13 @@ def test_a_client_draws_by_weight(mixed: Survey) -> None:
 
 
 def test_weights_need_one_question_for_each_user(mixed: Survey) -> None:
-    with pytest.raises(InvalidInput, match="weights that differ need sampled = 1"):
+    with pytest.raises(InvalidInput, match="different weights require sampled = 1"):
         weighted(mixed, (1, 1, 1, 2), sampled=2)
     assert not weighted(mixed, (3, 3, 3, 3), sampled=2).weighted
 
 
 @pytest.mark.parametrize("weight", [0, -1, 1.0, True, MAX_WEIGHT + 1, None])
-def test_a_weight_is_a_whole_number(mixed: Survey, weight: Any) -> None:
+def test_a_weight_is_a_positive_integer(mixed: Survey, weight: Any) -> None:
     with pytest.raises(InvalidInput, match=r"weight = .* is not allowed: an integer from 1 to 1048576"):
         weighted(mixed, (1, 1, 1, weight))
 
@@ -185,18 +185,18 @@ def test_what_fits(mixed: Survey, names: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (("pair", "pet"), "every dimension must be in one question"),
-        (("pair", "age", "pet", "debt"), "and in one only"),
+        (("pair", "pet"), "every dimension must be in exactly one question"),
+        (("pair", "age", "pet", "debt"), "exactly one question"),
         (("age", "height", "debt", "pet"), "in the order of their first dimensions"),
         (("two for one", "pet", "debt"), "'age', 'height' cannot use channel 'coin'"),
         (("one for two", "height", "pet", "debt"), "'age' cannot use channel 'pair'"),
         (
             ("age", "height", "pet as a number", "debt"),
-            "'pet' cannot use channel 'coin', which takes a number of 2",
+            "'pet' cannot use channel 'coin', which accepts a number of 2",
         ),
-        (("age as a category", "height", "pet", "debt"), "takes a category of 3 inputs"),
-        (("age", "height", "too few pets", "debt"), "takes a category of 2 inputs"),
-        (("age", "height", "too many pets", "debt"), "takes a category of 4 inputs"),
+        (("age as a category", "height", "pet", "debt"), "accepts a category of 3 inputs"),
+        (("age", "height", "too few pets", "debt"), "accepts a category of 2 inputs"),
+        (("age", "height", "too many pets", "debt"), "accepts a category of 4 inputs"),
         (("age", "height", "pet", "debt as a plain number"), "'debt' cannot use channel 'coin'"),
         (("age as an optional number", "height", "pet", "debt"), "'age' cannot use channel 'optional'"),
         (("age with a category", "height", "debt"), "'age', 'pet' cannot use channel 'pair'"),
@@ -211,10 +211,10 @@ def test_what_does_not_fit(mixed: Survey, names: tuple[str, ...], message: str) 
         survey_of(mixed, *names)
 
 
-def test_n_sampled_counts_questions(mixed: Survey) -> None:
+def test_sampled_counts_questions(mixed: Survey) -> None:
     every = questions_of(mixed)
     questions = [every[name] for name in ("pair", "pet", "debt")]
-    with pytest.raises(InvalidInput, match=r"sampled = 4 is not allowed: it must be 1 to .* 3"):
+    with pytest.raises(InvalidInput, match=r"sampled = 4 is not allowed: it must be between 1 and .* 3"):
         Survey.from_questions(SCHEMA, epsilon=50.0, sampled=4, questions=questions)
 
 

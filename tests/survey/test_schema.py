@@ -16,9 +16,14 @@ from hdr4me.survey.categorical import MAX_CATEGORIES
 from hdr4me.survey.values import label
 
 
-def test_the_default_is_the_middle_or_the_first() -> None:
-    assert Numeric("age", 20, 40).default == 30
-    assert Categorical("colour", ["red", "blue"]).default == "red"
+def test_a_default_is_declared_or_there_is_none() -> None:
+    """Where missing values are allowed nevertheless, they count as the middle or the first category."""
+    assert Numeric("age", 20, 40).default is None
+    assert Numeric("age", 20, 40).fallback == 30
+    assert Categorical("colour", ["red", "blue"]).default is None
+    assert Categorical("colour", ["red", "blue"]).fallback == "red"
+    assert "default" not in Numeric("age", 20, 40).to_dict()
+    assert "default" not in Categorical("colour", ["red", "blue"]).to_dict()
     assert Numeric("age", 20, 40, default=20).default == 20
     assert Categorical("colour", ["red", "blue"], default="blue").default == "blue"
 

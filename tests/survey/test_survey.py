@@ -85,8 +85,8 @@ def first_dimension(survey: Survey, **change: Any) -> dict[str, Any]:
     ("change", "message"),
     [
         ({"format": "x"}, "format"),
-        ({"version": 3}, "version 3: this program reads version 2"),
-        ({"version": 1}, "version 1: this program reads version 2"),
+        ({"version": 3}, "version 3: this program supports version 2"),
+        ({"version": 1}, "version 1: this program supports version 2"),
         ({"version": True}, "version True"),
         ({"extra": 1}, "'extra'"),
         ({"bits": 32}, "'bits'"),
@@ -103,12 +103,12 @@ def first_dimension(survey: Survey, **change: Any) -> dict[str, Any]:
         ({"dimensions": 3}, "dimensions"),
         ({"dimensions": [3]}, "a dimension must be an object, not 3"),
         ({"dimensions": []}, "0 dimensions"),
-        ({"channels": {}}, "channels are lists"),
+        ({"channels": {}}, "channels of a survey must be lists"),
         ({"channels": []}, "does not exist"),
         ({"channels": [3]}, "an object with a kind"),
-        ({"questions": {}}, "questions and channels are lists"),
-        ({"questions": []}, "used by no question"),
-        ({"questions": [3]}, "a question is an object"),
+        ({"questions": {}}, "questions and channels of a survey must be lists"),
+        ({"questions": []}, "no question uses"),
+        ({"questions": [3]}, "a question must be an object"),
     ],
 )
 def test_wrong_documents(mixed: Survey, change: dict[str, Any], message: str) -> None:
@@ -119,30 +119,30 @@ def test_wrong_documents(mixed: Survey, change: dict[str, Any], message: str) ->
 
 def test_wrong_dimensions_and_tables(mixed: Survey) -> None:
     for change, message in [
-        (first_question(mixed, channel=9), "channel = 9 does not exist"),
-        (first_question(mixed, channel=-1), "channel = -1 does not exist"),
+        (first_question(mixed, channel=9), "channel = 9 of a question does not exist"),
+        (first_question(mixed, channel=-1), "channel = -1 of a question does not exist"),
         (first_question(mixed, channel=None), "does not exist"),
         (first_question(mixed, channel=True), "does not exist"),
-        (first_question(mixed, channel=1), "used by no question"),
-        (first_question(mixed, dimensions=[2]), "every dimension must be in one question"),
+        (first_question(mixed, channel=1), "no question uses"),
+        (first_question(mixed, dimensions=[2]), "every dimension must be in exactly one question"),
         (first_question(mixed, dimensions=[7]), "a dimension that the schema does not have"),
         (first_question(mixed, dimensions=[-1]), "a dimension that the schema does not have"),
         (first_question(mixed, dimensions=[]), "list of integers"),
         (first_question(mixed, dimensions=[0.0]), "list of integers"),
         (first_question(mixed, dimensions=0), "list of integers"),
-        (first_question(mixed, weight=2), "weights that differ need sampled = 1"),
+        (first_question(mixed, weight=2), "different weights require sampled = 1"),
         (first_question(mixed, weight=0), "weight = 0 is not allowed"),
         (first_question(mixed, weight=1.5), "weight = 1.5 is not allowed"),
-        (first_question(mixed, more=2), "a question is an object"),
+        (first_question(mixed, more=2), "a question must be an object"),
         (first_dimension(mixed, categories=["a", "b"]), "has fields"),
         (
             first_dimension(mixed, optional=True),
-            "cannot use channel 'three', which takes a number of 5 inputs",
+            "cannot use channel 'three', which accepts a number of 5 inputs",
         ),
         (first_dimension(mixed, low=200), "low = 200"),
         (first_dimension(mixed, name="pet"), "'pet' appears twice"),
         (first_channel(mixed, epsilon=0.8), "leaks a factor of 2.33"),
-        (first_channel(mixed, decoders={"value": [0, 0, 1]}), "not unbiased"),
+        (first_channel(mixed, decoders={"value": [0, 0, 1]}), "is biased"),
         (first_channel(mixed, weights=[[1]]), "1 rows"),
         (first_channel(mixed, kind="value"), "channel of kind 'value': known are table, entries, heavy_set"),
     ]:
@@ -272,7 +272,7 @@ def test_a_document_is_canonicalised_once(mixed: Survey, monkeypatch: pytest.Mon
     assert len(calls) == 1
 
 
-def test_another_spelling_of_numbers_is_the_same_survey_and_a_truth_value_is_not_a_number(
+def test_another_spelling_of_numbers_is_the_same_survey_and_a_boolean_is_not_a_number(
     mixed: Survey,
 ) -> None:
     document = json.loads(mixed.to_json())

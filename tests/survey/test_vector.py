@@ -13,7 +13,7 @@ from hdr4me.channels import Input
 from hdr4me.channels.codebook import Codebook
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.columns import RecordsWarning
+from hdr4me.io.quality import RecordsWarning, judge
 from hdr4me.simulation.collection import simulate_tally
 
 NAN, INF = math.nan, math.inf
@@ -135,7 +135,7 @@ def test_batches_are_cleaned_as_devices_do(kind: str, optional: bool) -> None:
         assert found.counts() == counted_one_by_one(v, own)
 
 
-def test_the_account_is_told() -> None:
+def test_the_data_quality_report_of_vectors() -> None:
     survey = hd.Survey(hd.Schema([hd.Vector("v", 2)]), epsilon=4.0)
     rows = [[0.1, 0.2]] * 60 + [[3.0, 4.0]] * 20 + [[1.0]] * 10 + [None] * 10
     table = pa.table({"v": pa.array(rows, pa.list_(pa.float64()))})
@@ -146,9 +146,13 @@ def test_the_account_is_told() -> None:
     notes = quality.notes()
     assert len(notes) == 3
     assert "20 of 100 values (20 %) are longer than 1 and are scaled to that norm" in " ".join(notes)
-    assert "are not 2 numbers and count as 0 if the length is wrong" in " ".join(notes)
-    with pytest.warns(RecordsWarning, match="column 'v'"):
+    assert "are not lists of 2 numbers and count as 0 if the length is wrong" in " ".join(notes)
+    with pytest.raises(
+        InvalidInput, match=r"10 of 100 values .* are not lists of 2 numbers, and the schema declares"
+    ):
         Local().table(table, survey)
+    with pytest.warns(RecordsWarning, match="column 'v'"):
+        Local().table(table, survey, on_quality=lambda found: judge(found, allow_unusable=True))
     long = pa.table({"v": pa.array([[3.0, 4.0]] * 5, pa.list_(pa.float64()))})
     assert not Local().data_quality(long, survey).unusable()
     wrong = pa.table({"v": pa.array([[3.0]] * 5, pa.list_(pa.float64()))})
@@ -169,7 +173,7 @@ def test_what_cannot_hold_vectors() -> None:
 
 
 def test_a_plan_says_the_error_of_vectors() -> None:
-    """The error told is that of simulated collections within 15 %: seeds 0 to 39, a mean of 2,000 squares."""
+    """The standard error is that of simulated collections within 15 %: seeds 0 to 39, a mean of 2,000 squares."""
     schema = hd.Schema([hd.Vector("move", 50, 2.0)])
     truth = np.zeros(50)
     truth[:4] = 1.0  # of norm 2
@@ -208,7 +212,7 @@ def test_declarations_of_optional_vectors() -> None:
         with pytest.raises(InvalidInput, match=r"'g': optional = .* must be true or false"):
             hd.Vector("g", 2, optional=wrong)
     assert hd.Vector("g", 4095, optional=True).n_asked == 4096
-    with pytest.raises(InvalidInput, match=r"from 1 to 4095 \(one more coordinate"):
+    with pytest.raises(InvalidInput, match=r"from 1 to 4095 \(an optional vector uses one more coordinate"):
         hd.Vector("g", 4096, optional=True)
 
 

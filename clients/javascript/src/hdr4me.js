@@ -6,8 +6,9 @@
 let ONE = 2 ** 32; // the sum of every row of every table; `let`, because the build would inline a constant
 const FRACTION = 2 ** 16; // sixteen bits round a number between two levels
 
-const { floor, min, max, abs } = Math;
-const [big, num] = [BigInt, Number];
+const { floor, min, max } = Math;
+const big = BigInt;
+const num = Number;
 const { subtle } = crypto;
 const json = JSON.stringify;
 const utf8 = (text) => new TextEncoder().encode(text);
@@ -15,29 +16,31 @@ const utf8 = (text) => new TextEncoder().encode(text);
 const stop = (name, message) => {
   throw Object.assign(Error(message), { name });
 };
-const check = (holds, what = "not a valid survey") => holds || stop("FormatError", what);
+const check = (holds) => holds || stop("FormatError", "invalid survey");
 
 const range = (n) => [...Array(n).keys()];
 const sorted = (numbers) => numbers.sort((a, b) => a - b);
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+const isText = (value) => value?.trim;
 const isInteger = (x, low, high) => x === floor(x) && low <= x && x <= high;
 
 // ---- Exact arithmetic ----------------------------------------------------------------------------------------------
 
-const bitLength = (n) => n.toString(2).length;
-
-// A double as a fraction [numerator, denominator]; throws if it is not finite.
+// A double as a fraction [numerator, denominator]; throws if it is not a finite number.
 const exact = (x) => {
+  check(x === +x);
   let d = 1n;
   for (; x % 1; x *= 2) d *= 2n;
   return [big(x), d];
 };
 
-const comb = (n, k) => range(k).reduce((found, i) => (found * big(n - i)) / big(i + 1), 1n);
+// The limit of k keeps a malformed survey from blocking the device.
+const comb = (n, k) => (check(isInteger(k, 0, FRACTION)), range(k).reduce((found, i) => (found * big(n - i)) / big(i + 1), 1n));
 
 // Whether n/d is at most a rational lower bound of e^ε: ε is halved until it is at most 1/2, the Taylor sum is
 // truncated and rounded down, and the result is squared repeatedly with its 160 leading bits.
 const within = (n, d, epsilon) => {
+  check(epsilon <= FRACTION);
   let [a, b] = exact(epsilon);
   let halvings = 0;
   for (; 2n * a > b; halvings++) b *= 2n;
@@ -47,7 +50,7 @@ const within = (n, d, epsilon) => {
   let shift = 0n; // e^ε is at least total · 2^(shift − 160)
   for (; halvings--;) {
     total *= total;
-    const surplus = big(bitLength(total) - 160);
+    const surplus = big(total.toString(2).length - 160);
     total >>= surplus;
     shift = 2n * shift + surplus - 160n;
   }
@@ -58,15 +61,16 @@ const within = (n, d, epsilon) => {
 
 const random = (n) => crypto.getRandomValues(new Uint8Array(n));
 const hex = (bytes) => Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, 0)).join("");
-const word = (source, bits) => big("0x" + hex(source(bits / 8)));
+const word = (source, bytes) => big("0x" + hex(source(bytes)));
 
 // A uniform number below n: the first word below the largest multiple of n, modulo n. A BigInt if n > 2^32.
 const below = (source, n) => {
   n = big(n);
-  const bits = n > ONE ? floor((bitLength(n - 1n) + 63) / 64) * 64 : 32;
+  let bits = 32;
+  for (; n > 1n << big(bits);) bits += 64 - (bits % 64);
   const all = 1n << big(bits);
   let found;
-  do found = word(source, bits);
+  do found = word(source, bits / 8);
   while (found >= all - (all % n));
   return n > ONE ? found % n : num(found % n);
 };
@@ -110,7 +114,8 @@ const fixed = async (key, series, use, a, b, work) => {
 
 // The number of cumulative sums of the weights that are at most a number. All are compared, whatever the number.
 const pick = (weights, drawn) => {
-  let [total, cell] = [0, -1];
+  let total = 0;
+  let cell = -1;
   for (const weight of weights) {
     cell += drawn >= total;
     total += weight;
@@ -136,7 +141,7 @@ const largest = (pairs) =>
 
 const inputOfKind = (reads, size) => [{ reads, size }];
 
-const proven = (epsilon, n, d) => check(n >= d && within(n, d, epsilon), "a channel exceeds its epsilon");
+const proven = (epsilon, n, d) => check(n >= d && within(n, d, epsilon));
 
 // Draws the cell of a row from 32 bits, or, for a memoized response with two stages, its memoized cell from 16 bits.
 // The loss of the first stage bounds that of all reports together.
@@ -144,7 +149,7 @@ const cells = ({ epsilon, weights, stages }, loss) => {
   proven(epsilon, ...loss(columns(weights, ONE)));
   if (stages) proven(stages.epsilon, ...loss(columns(stages.first, FRACTION)));
   return (x, source, memoize) =>
-    stages && memoize ? pick(stages.first[x], word(source, 16)) : pick(weights[x], word(source, 32));
+    stages && memoize ? pick(stages.first[x], word(source, 2)) : pick(weights[x], word(source, 4));
 };
 
 const table = (channel) => {
@@ -195,9 +200,7 @@ const projective = ({ size, order: q, length }) => {
     return digits(q ** free + index - points(free), t);
   };
   check(
-    isInteger(q, 2, ONE) &&
-      isInteger(length, 2, 24) &&
-      size <= points(length) &&
+    size <= points(length) &&
       points(length) <= 2 ** 24 &&
       (q == 4 || range(4096).every((d) => d < 2 || d * d > q || q % d)),
   );
@@ -215,10 +218,11 @@ const projective = ({ size, order: q, length }) => {
       point.splice(pivot, 1);
       const others = point.reduce((n, a, i) => plus(n, times(a, found[i])), 0);
       found.splice(pivot, 0, plus(+!contains, q == 4 ? others : q - others));
-      const first = found.find((a) => a);
-      const scale = range(q).find((a) => times(a, first) == 1); // the first nonzero element becomes 1
+      const first = found.findIndex((a) => a);
+      let scale = 1; // the first nonzero element becomes 1
+      for (; times(scale, found[first]) != 1;) scale++;
       const number = found.reduce((n, a) => n * q + times(scale, a), 0);
-      const free = range(length).filter((f) => number >= q ** f).length - 1;
+      const free = length - 1 - first;
       return [number - q ** free + points(free)];
     },
   ];
@@ -239,18 +243,20 @@ const privset = ({ size, most, chosen }) => {
     disjoint,
     containing,
     (x, contains, source) => {
-      const [own, others] = [[], []];
+      const own = [];
+      const others = [];
       for (let k = items; k--;) {
         const first = comb(k, most - own.length);
-        if (own.length < most && first <= x) {
+        // Once all items are found, x is 0 and no further item matches.
+        if (first <= x) {
           x -= num(first);
-          own.unshift(k);
-        } else others.unshift(k);
+          own.push(k);
+        } else others.push(k);
       }
       const drawn = below(source, containing);
       const shared = contains ? ways.filter((n) => drawn >= n).length : 0;
-      const mine = shuffled(source, own, min(most, chosen));
-      const rest = shuffled(source, others, chosen);
+      const mine = shuffled(source, own.reverse(), min(most, chosen));
+      const rest = shuffled(source, others.reverse(), chosen);
       return sorted([...mine.slice(0, shared), ...rest.slice(0, chosen - shared)]);
     },
   ];
@@ -258,11 +264,12 @@ const privset = ({ size, most, chosen }) => {
 
 const families = { subset, projective, privset };
 
-const kSubset = ({ epsilon, family, weight }) => {
-  const [takes, others, containing, choose] = families[family.name](family);
+const kSubset = ({ epsilon, family: { name, ...sizes }, weight }) => {
+  check(Object.values({ ...sizes, weight }).every((n) => isInteger(n, 1, ONE)));
+  const [takes, others, containing, choose] = families[name](sizes);
   // With invalid parameters one of the two numbers is not positive, and the proof fails.
   proven(epsilon, big(weight) * big(others), big(ONE - weight) * big(containing));
-  return { takes, drawOutput: (x, source) => choose(x, word(source, 32) < weight, source) };
+  return { takes, drawOutput: (x, source) => choose(x, word(source, 4) < weight, source) };
 };
 
 const channelKinds = { table, entries: unaryEncoding, heavy_set: kSubset };
@@ -274,16 +281,10 @@ const trim = (text) => text.replace(/^([^\S\ufeff]|\x85)+|([^\S\ufeff]|\x85)+$/g
 // The number that a value represents, or NaN. Text is parsed as by Python's float(): "" and "0x10" are not numbers,
 // "1_000" and "inf" are. (Python also accepts digits of other scripts.)
 const asNumber = (value) => {
-  if (typeof value != "string") return typeof value == "object" ? NaN : num(value);
+  if (!isText(value)) return typeof value == "object" ? NaN : num(value);
   const lower = trim(value).toLowerCase();
   const text = lower.replace(/(\d)_(?=\d)/g, "$1").replace(/inf(inity)?$/, "Infinity");
-  return /^[+-]?(\d+\.?\d*|\.\d+|Infinity)(e[+-]?\d+)?$/.test(text)
-    ? +text
-    : lower == "true"
-      ? 1
-      : lower == "false"
-        ? 0
-        : NaN;
+  return /^$|[xbo\ufeff]/.test(lower) ? NaN : ({ true: 1, false: 0 }[lower] ?? +text);
 };
 
 // Boolean values in lower case, integers without zeros after the point, any other text unchanged.
@@ -292,26 +293,29 @@ const normalized = (text) =>
 
 // The index of the category that a value names: the category with its text, or the only one with its normalized text;
 // otherwise `none`.
+// Every label is compared, whatever the value, so that the time does not depend on it.
 const find = (labels, value, none) => {
-  const text = typeof value != "object" && isInteger(abs(value), 0, 2 ** 53) ? "" + value : value;
-  if (typeof text != "string") return none;
-  const all = labels.map(normalized);
-  const k = all.indexOf(normalized(text));
-  const only = k == all.lastIndexOf(normalized(text)) && k >= 0 ? k : none;
-  return labels.includes(text) ? labels.indexOf(text) : only;
+  const named = isText(value) || value === !!value || isInteger(value, -(2 ** 53), 2 ** 53);
+  const matches = (form) => range(labels.length).filter((k) => form(labels[k]) === form("" + value));
+  const [alike = none, ...others] = matches(normalized);
+  const [same = others.length ? none : alike] = matches((text) => text);
+  return named ? same : none;
 };
 
-const numeric = ({ low, high, optional, default: fallback }) => {
-  check([low, fallback, high, high - low].every(num.isFinite) && low <= fallback && fallback <= high && low < high);
+// The code of an unusable value is NaN or −1 if the survey declares no default. (As an input, −1 is the last one: for a
+// selection, nothing chosen.)
+const numeric = ({ low, high, optional, default: fallback = NaN }) => {
+  const clamp = (x) => min(max(x, low), high);
+  check([low, high, high - low].every(num.isFinite) && low < high && !(clamp(fallback) - fallback));
   return {
     reads: optional ? "optional" : "number",
     toCode: (value, size) => {
       const number = asNumber(value);
-      const levels = size - !!optional;
+      size -= !!optional;
       const missing = number != number; // NaN
-      if (optional && missing) return levels;
-      const inside = missing ? fallback : min(max(number, low), high);
-      const code = ((inside - low) / (high - low)) * ((levels - 1) * FRACTION);
+      if (optional && missing) return size;
+      const inside = missing ? fallback : clamp(number);
+      const code = ((inside - low) / (high - low)) * ((size - 1) * FRACTION);
       return (code + 2 ** 52 - 2 ** 52) / FRACTION; // rounds to an integer, half to even
     },
   };
@@ -319,7 +323,7 @@ const numeric = ({ low, high, optional, default: fallback }) => {
 
 const categorical = ({ categories, default: fallback }) => {
   const none = categories.indexOf(fallback);
-  check(none >= 0);
+  check(none >= 0 || fallback == null);
   return {
     reads: "category",
     size: categories.length,
@@ -334,11 +338,12 @@ const selection = ({ categories, at_most: most }) => {
     reads: "selection",
     size: num(comb(v + most, most)),
     toCode: (value) => {
-      const parts = [typeof value == "string" ? value.split("|").map(trim) : value].flat();
+      const parts = [isText(value) ? value.split("|").map(trim) : value].flat();
       const found = parts.map((part) => find(categories, part));
       const members = range(v + most)
         .filter((k) => k >= v || found.includes(k))
         .slice(0, most);
+      if (value == null || (members[0] >= v && parts.join(""))) return -1;
       return num(members.reduce((n, member, i) => n + comb(member, i + 1), 0n));
     },
   };
@@ -348,25 +353,24 @@ const dimensionKinds = { numeric, categorical, selection };
 
 // ---- The survey ----------------------------------------------------------------------------------------------------
 
-// RFC 8785: the canonical text of a JSON value.
-const canonical = (value) =>
-  value?.map
-    ? `[${value.map(canonical)}]`
-    : Object(value) === value
-      ? `{${Object.keys(value)
-          .sort()
-          .map((key) => json(key) + ":" + canonical(value[key]))}}`
-      : json(value);
+// RFC 8785: the canonical text of a JSON value, with the names of all objects in order. (A name that is a number is
+// left out, so that its document has another fingerprint and is refused.)
+const canonical = (value) => {
+  const names = new Set();
+  json(value, (name, item) => (isNaN(name) && names.add(name), item));
+  return json(value, [...names].sort());
+};
 
 const fingerprint = async (document) => hex(await subtle.digest("SHA-256", utf8(canonical(document))));
 
 // Parses a survey document (text or object) and proves its privacy.
 const readSurvey = async (document) => {
-  const { fingerprint: claimed, ...body } = JSON.parse(typeof document == "string" ? document : json(document));
+  const { fingerprint: claimed, ...body } = JSON.parse(isText(document) ? document : json(document));
   const { format, version, epsilon, n_sampled: m, dimensions, channels, questions: list } = body;
-  check(format == "hdr4me-survey" && version === 2);
-  check(claimed == (await fingerprint(body)), "fingerprint");
-  const asked = dimensions.map((dimension) => dimensionKinds[dimension.type](dimension));
+  check(format == "hdr4me-survey" && version === 2 && dimensions.every(({ name }) => isText(name)));
+  check(claimed == (await fingerprint(body)));
+  const asked = dimensions.map(({ type, ...rest }) => ({ name: rest.name, ...dimensionKinds[type](rest) }));
+  check(epsilon <= FRACTION);
   const [n, d] = exact(epsilon);
   let memoizedEpsilon = 0; // the cost of a memoized response with two stages
   const made = channels.map((channel) => {
@@ -377,10 +381,12 @@ const readSurvey = async (document) => {
   });
   const questions = list.map(({ dimensions: numbers, channel, weight = 1 }) => {
     const { takes, drawOutput } = made[channel];
+    check(channel === +channel && isInteger(weight, 1, 2 ** 20));
     const parts = numbers.map((j, i) => {
-      const { reads, size = takes[i].size, toCode } = asked[j];
-      check(reads == takes[i].reads && size == takes[i].size && takes.length == numbers.length);
-      return { j, reads, size, toCode, name: dimensions[j].name };
+      const { reads, size } = takes[i];
+      const part = { size, ...asked[j], j };
+      check(j === +j && part.reads == reads && part.size === size && takes.length == numbers.length);
+      return part;
     });
     return { parts, drawOutput, weight, stages: channels[channel].stages };
   });
@@ -400,31 +406,49 @@ const drawQuestions = ({ questions, m }, source) => {
 
 // The input of a question's channel; `fraction(i, reads)` returns the sixteen bits that round its dimension i.
 const inputOf = ({ parts }, record, fraction) =>
-  parts.reduce((x, { name, reads, size, toCode }, i) => {
-    let code = toCode(null, size);
-    try {
-      code = toCode(record[name], size);
-    } catch {} // an object may throw any exception
-    return x * size + floor(code) + (fraction(i, reads) < (code % 1) * FRACTION);
+  parts.reduce((x, part, i) => {
+    const code = codeOf(part, record);
+    const { size } = part;
+    return x * size + ((floor(code) + size) % size) + (fraction(i, part.reads) < (code % 1) * FRACTION);
   }, 0);
+
+const codeOf = ({ name, size, toCode }, record) => {
+  try {
+    return toCode(record[name], size);
+  } catch {
+    return toCode(null, size); // an object may throw any exception
+  }
+};
+
+// Refuses a record with unknown names, or with unusable values for which the survey declares no default, before
+// anything is drawn. The error has names and no values.
+const checkRecord = ({ questions }, record) => {
+  const parts = questions.flatMap((question) => question.parts);
+  const codes = Object.fromEntries(parts.map((part) => [part.name, codeOf(part, record)]));
+  const wrong = Object.keys({ ...codes, ...record }).filter((name) => !(codes[name] >= 0));
+  if (wrong.length) stop("InvalidInput", "unknown or unusable: " + wrong);
+};
 
 // Answers with fresh noise, [[question, field, …], …]: draws the questions, then the fractions and output of each.
 const fresh = (survey, record, source) =>
   drawQuestions(survey, source).map((q) => {
     const question = survey.questions[q];
-    const x = inputOf(question, record, (_, reads) => (reads == "category" ? 0 : word(source, 16)));
+    const x = inputOf(question, record, (_, reads) => (reads == "category" ? 0 : word(source, 2)));
     return [q, ...question.drawOutput(x, source)];
   });
 
 // Memoized responses, and the marks of the rows to pay for first; docs/over-time.md specifies them.
 const memoized = async (survey, record, key, known, affordable, fresh) => {
-  const [answers, marks] = [[], []];
+  const answers = [];
+  const marks = [];
   const secret = (...label) => fixed(key, survey.series, ...label);
   for (const q of await secret(0, 0, 0, (source) => drawQuestions(survey, source))) {
     const question = survey.questions[q];
     const { parts, drawOutput, stages } = question;
-    const rows = range(parts.reduce((n, { size }) => n * size, 1));
-    const fractions = await Promise.all(parts.map(({ j }) => secret(1, j, 0, (source) => word(source, 16))));
+    const count = parts.reduce((n, { size }) => n * size, 1);
+    check(count <= FRACTION);
+    const rows = range(count);
+    const fractions = await Promise.all(parts.map(({ j }) => secret(1, j, 0, (source) => word(source, 2))));
     const own = await Promise.all(rows.map((x) => secret(3, q, x, (source) => hex(source(16)))));
     let row = inputOf(question, record, (i) => fractions[i]);
     const paid = known.map((mark) => own.indexOf(mark)).filter((x) => x >= 0); // in order of payment
@@ -432,7 +456,7 @@ const memoized = async (survey, record, key, known, affordable, fresh) => {
     if (paid.length && marks.length >= affordable) row = paid.at(-1);
     else if (!paid.includes(row)) marks.push(own[row]);
     const output = await secret(2, q, row, (source) => drawOutput(row, source, 1));
-    answers.push([q, ...output.map((k) => (stages ? pick(stages.second[k], word(fresh, 16)) : k))]);
+    answers.push([q, ...output.map((k) => (stages ? pick(stages.second[k], word(fresh, 2)) : k))]);
   }
   return [answers, marks];
 };
@@ -482,27 +506,26 @@ class Client {
     const client = Object.assign(new Client(), defaults, options);
     // Memoized responses with a second stage cost the loss of all their reports together.
     if (client.memoized && memoizedEpsilon * m > epsilon) [client.epsilon, client.share] = [memoizedEpsilon, 1];
-    client.endpoint = `${client.url}/v1/rounds/${client.round}/reports`;
-    addEventListener("online", () => client.flush());
+    client.reportsUrl = `${client.url}/v1/rounds/${client.round}/reports`;
+    globalThis.addEventListener?.("online", () => client.flush()); // absent in Node
     return client;
   }
 
   #update(change) {
-    return this.store.update((state) => {
-      Object.assign(state, { spent: [], own: {}, queue: [], sent: [], ...state });
-      return change(state);
-    });
+    return this.store.update((state) =>
+      change(Object.assign(state, { spent: [], own: {}, queue: [], sent: [], refused: [], ...state })),
+    );
   }
 
   // The number of further answers that the budget allows. An answer costs epsilon/share; the ledger stores integer
   // numbers of answers, so nothing is rounded.
   #left({ spent }) {
     const { series, m } = this.survey;
-    const since = this.every ? today() - this.every + 1 : 0;
     let used = 0;
     let [n, d] = exact(this.limit);
     for (const charge of spent)
-      if (charge.day >= since) {
+      // Without a period the comparison is with NaN, and every charge counts.
+      if (!(charge.day <= today() - this.every)) {
         const [a, b] = exact(charge.epsilon);
         const c = b * big(charge.share);
         n = n * c - big(charge.answers) * a * d;
@@ -518,6 +541,7 @@ class Client {
   async #draw(state, record) {
     const { survey } = this;
     const { series, fingerprint, m } = survey;
+    checkRecord(survey, record);
     const own = (state.own[series] ??= { rows: [], tape: [] });
     const { rows, tape } = own;
     let at = 0;
@@ -538,22 +562,26 @@ class Client {
     return this.#update(async (state) => (await this.#draw(state, record))[0]);
   }
 
-  // Charges a report and adds it to the queue; both are on the disk before anything is sent.
+  // Charges a report and adds it to the queue, both on the disk before anything is sent, and tries to send it. Rejects
+  // if the collector refuses the report. The state has the same size whether rows are new or not: otherwise an error on
+  // a full disk would reveal that a value changed.
   async answer(record) {
-    const item = await this.#update(async (state) => {
-      const { epsilon, share, survey } = this;
-      if (state.out) stop("OptedOut");
-      const [report, own, marks] = await this.#draw(state, record);
-      const answers = marks ? marks.length : survey.m;
-      if (answers > this.#left(state)) stop("BudgetExceeded");
-      if (answers) state.spent.push({ day: today(), series: survey.series, epsilon, share, answers });
-      own.rows.push(...(marks ?? []));
+    const item = { id: hex(random(16)), url: this.reportsUrl };
+    await this.#update(async (state) => {
+      const { epsilon, share, survey: { m, series } } = this;
+      if (state.out) stop("OptedOut", "opted out");
+      const [report, own, marks = []] = await this.#draw(state, record);
+      const answers = this.memoized ? marks.length : m;
+      if (answers && answers > this.#left(state)) stop("BudgetExceeded", "budget is spent");
+      if (answers) state.spent.push({ day: today(), series, epsilon, share, answers });
+      own.rows.push(...marks);
+      own.pad = random((m - answers) * 34 + !answers * 124);
       own.tape = [];
-      const item = { id: hex(random(16)), url: this.endpoint, report };
+      item.report = report;
       state.queue.push(item);
-      return item;
     });
-    this.flush();
+    const refusal = (await this.flush()).refused.find(({ id }) => id == item.id);
+    if (refusal) stop("Refused", `status ${refusal.status}`);
     return item;
   }
 
@@ -561,31 +589,33 @@ class Client {
   flush() {
     clearTimeout(this.#timer);
     return this.store.alone(async () => {
-      const result = { sent: 0, waiting: 0, refused: [] };
-      for (const { id, url, report } of await this.#update(({ queue }) => queue)) {
-        if (url != this.endpoint) continue;
+      const { queue, refused } = await this.#update((state) => state);
+      const result = { sent: 0, waiting: 0, refused };
+      for (const { id, url, report } of queue) {
+        if (url != this.reportsUrl) continue;
+        const body = json(report);
         const { ok, status = 0 } = await fetch(url, {
           method: "POST",
           headers: { "Content-Type": "application/json", "Idempotency-Key": id, ...this.headers },
-          body: json(report),
+          body,
           credentials: "omit",
-          keepalive: true,
+          keepalive: body.length < 6e4, // a browser refuses more than 64 KiB
         }).catch(() => 0);
         if (/^[05]|408|429/.test(status)) {
           result.waiting++;
           continue;
         }
-        if (ok) result.sent++;
-        else result.refused.push({ id, status });
+        result.sent += ok;
         await this.#update((state) => {
           state.queue = state.queue.filter((item) => item.id != id);
-          if (ok) state.sent.push({ id, url });
+          (ok ? state.sent : state.refused).push({ id, url, status });
+          result.refused = state.refused;
         });
       }
       this.#failures = result.waiting && this.#failures + 1;
       // From 0 to 2, 4, 8, … seconds, at most 512.
-      const jitter = (num(word(random, 32)) / ONE) * 2 ** min(9, this.#failures);
-      if (result.waiting) this.#timer = setTimeout(() => this.flush(), jitter * 1e3);
+      const delay = random(1)[0] * 3.9 * 2 ** min(9, this.#failures);
+      if (result.waiting) this.#timer = setTimeout(() => this.flush(), delay);
       return result;
     });
   }
@@ -605,6 +635,7 @@ class Client {
       left: this.#left(state) / this.survey.m,
       waiting: state.queue.length,
       sent: state.sent,
+      refused: state.refused,
       out: state.out,
     }));
   }

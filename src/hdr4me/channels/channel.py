@@ -116,6 +116,11 @@ class AnswerFormat(ABC):
         """The integers of an answer."""
 
     @property
+    def device_cost(self) -> int:
+        """The work of a client for one answer, in multiplications of numbers: a draw of a field counts as eight."""
+        return 8 * len(self.fields)
+
+    @property
     @abstractmethod
     def n_counters(self) -> int:
         """The number of counters in a tally for this channel."""

@@ -203,6 +203,10 @@ class KSubset(Channel):
         return self.family.n_counters
 
     @property
+    def device_cost(self) -> int:
+        return self.family.device_cost
+
+    @property
     def per_report(self) -> int:
         return self.family.per_report
 

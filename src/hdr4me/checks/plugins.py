@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -13,13 +13,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy.stats import binom
 
 from hdr4me.channels import Channel, Input, channel_from_dict
 from hdr4me.channels.channel import below
 from hdr4me.channels.proof import exp_lower
 from hdr4me.engines import Engine, Local
 from hdr4me.errors import HDR4MEError
+from hdr4me.simulation.collection import simulate_tally
 from hdr4me.statistics import Statistic
+from hdr4me.statistics.answer import OK
+from hdr4me.statistics.statistic import answer_of
 from hdr4me.survey import Survey
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension, dimension_from_dict
 from hdr4me.tally import Tally
@@ -121,8 +125,30 @@ def check_dimension(dimension: Dimension, values: Iterable[Any] = ()) -> None:
     assert again.to_dict() == dimension.to_dict(), "to_dict and from_dict do not agree"
 
 
-def check_statistic(statistic: Statistic, survey: Survey, **options: Any) -> None:
-    """Check that the statistic of an empty tally has one row for each category, no answers and no values."""
+def check_statistic(
+    statistic: Statistic,
+    survey: Survey,
+    *,
+    records: Any = None,
+    truth: Sequence[float] | None = None,
+    runs: int = 200,
+    **options: Any,
+) -> None:
+    """Check the rows of an empty tally, and the 95 % intervals of simulated ones.
+
+    Parameters
+    ----------
+    statistic, survey
+        The statistic, and a survey with dimensions that it supports.
+    records, truth
+        Records of users (say 50, because small samples are the hardest), and the true value of each row. Each interval
+        must contain its estimate and have a positive width, and the intervals of each row must cover its truth in 93 %
+        of the runs; correct intervals fail with a probability of at most 1e-4 per row.
+    runs
+        The number of simulated collections, with seeds 0, 1, ….
+    options
+        Options of the statistic.
+    """
     supported = [
         j
         for j, dimension in enumerate(survey.schema)
@@ -135,6 +161,25 @@ def check_statistic(statistic: Statistic, survey: Survey, **options: Any) -> Non
         assert len(sizes) == 1, "categories, value and error have different lengths"
         assert part.n_answers == 0, "an empty tally has answers"
         assert bool(np.isnan(part.value).all()), "the value of an empty tally is not NaN"
+    if records is None or truth is None:
+        return
+    covered, shown = np.zeros((2, len(truth)), np.int64)
+    for seed in range(runs):
+        tally = simulate_tally(records, survey, seed=seed)
+        parts = statistic.parts(tally, supported, **options)
+        answer = answer_of(tally, [(statistic.name, part) for part in parts])
+        assert len(answer) == len(truth), f"the statistic has {len(answer)} rows, and truth {len(truth)}"
+        low, high = answer.interval(0.95)
+        ok = np.array([status == OK for status in answer.status])
+        assert (high > low)[ok].all(), "an interval has no width"
+        assert ((low <= answer.value) & (answer.value <= high))[ok].all(), (
+            "an interval does not contain its estimate"
+        )
+        covered += ok & (low <= truth) & (truth <= high)
+        shown += ok
+    least = binom.ppf(1e-4, shown, 0.93)
+    for i in np.flatnonzero(covered < least).tolist():
+        raise AssertionError(f"the interval of row {i} covers the truth in {covered[i]} of {shown[i]} runs")
 
 
 def check_engine(engine: Engine, survey: Survey, records: pa.Table) -> None:

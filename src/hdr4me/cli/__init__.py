@@ -44,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(getattr(error, "format_message", error.__str__)(), 2)
     except UnicodeEncodeError as error:
         return _complain(f"{error.object!r} is not valid UTF-8: rename the file", 2)
+    except RecursionError:
+        return _complain("the input is nested too deeply: check the file", 2)
     except MemoryError:
         return _complain("not enough memory for this command", 2)
     except Exception as error:

@@ -11,7 +11,7 @@ app = typer.Typer(
     name="hdr4me",
     help="Local differential privacy (LDP) for high-dimensional data: plan, collect, estimate, re-calibrate.",
     epilog="First steps: 'hdr4me demo', then 'hdr4me plan --users 100000 --dims 50 --epsilon 1'.",
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -30,15 +30,35 @@ def _root(
 
 
 # Each command is a function with the same name, in the module with the same name unless another module is given here.
-COMMANDS = (
-    "demo", "plan", "compare", "analyze", "survey", "perturb", "tally", "merge", "estimate", "refine", "rounds",
-    "audit", "explain", "serve", "send", "backup", "restore", "reproduce", "bench",
-)  # fmt: skip
+COMMANDS = {
+    "demo": "Run a complete collection on simulated users.",
+    "plan": "Predict the error, or solve for users, dimensions or ε.",
+    "compare": "Compare mechanisms and budgets on public data.",
+    "analyze": "Predict the error of one mechanism.",
+    "survey": "Create or show a survey.",
+    "perturb": "Randomize records into reports.",
+    "tally": "Count reports.",
+    "merge": "Add tallies of one survey.",
+    "estimate": "Estimate means, frequencies and other statistics.",
+    "tables": "Estimate tables of several attributes, and draw synthetic records.",
+    "refine": "Create the survey of a second round.",
+    "rounds": "Compare the rounds of a series.",
+    "audit": "Prove and attack a survey, or test a tally.",
+    "explain": "Explain a survey in plain words.",
+    "serve": "Collect reports over HTTP.",
+    "send": "Randomize records and send the reports.",
+    "backup": "Copy the database of a collector.",
+    "restore": "Restore a backup.",
+    "reproduce": "Reproduce the experiments of the paper.",
+}
 _MODULES = dict.fromkeys(("serve", "send", "backup", "restore"), "collector")
 _MODULES |= dict.fromkeys(("perturb", "tally", "merge"), "reports")
-_MODULES |= {"analyze": "compare", "refine": "rounds", "explain": "survey", "bench": "reproduce"}
+_MODULES |= {"analyze": "compare", "refine": "rounds", "explain": "survey"}
 
-for _name in COMMANDS:
-    app.command(name=_name)(getattr(import_module(f"hdr4me.cli.{_MODULES.get(_name, _name)}"), _name))
+for _name, _help in COMMANDS.items():
+    _function = getattr(import_module(f"hdr4me.cli.{_MODULES.get(_name, _name)}"), _name)
+    app.command(name=_name, short_help=_help)(_function)
 
+app.add_typer(import_module("hdr4me.cli.schema").schema, name="schema")
 app.add_typer(import_module("hdr4me.cli.ledger").ledger, name="ledger")
+app.add_typer(import_module("hdr4me.cli.collector").token, name="token")

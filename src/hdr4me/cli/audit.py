@@ -69,6 +69,7 @@ def audit(
     from hdr4me.survey import Survey
 
     opt.check("--draws", draws, 1000 <= draws <= 20_000_000, "1000 to 20,000,000")
+    opt.check("--looks-before", looks_before, looks_before >= 0, "a non-negative integer")
     if reports and tally is None:
         raise InvalidInput("--reports needs --tally: give both")
     opt.check_outputs([html], [survey, tally, *(reports or [])], png=png)
@@ -86,6 +87,7 @@ def _audit_survey(survey: Any, draws: int, write: Write, json: bool, verbose: bo
     """Print the proof and the attack; True if the survey passes."""
     from hdr4me.auditing.auditor import ALARM
     from hdr4me.auditing.auditor import audit as run
+    from hdr4me.channels import CHANNELS
 
     with progress("attacking", draws * len(survey.channels)) as advance:
         found = run(survey, draws=draws, progress=advance)
@@ -105,7 +107,7 @@ def _audit_survey(survey: Any, draws: int, write: Write, json: bool, verbose: bo
                 f.epsilon_attacked,
                 "yes" if f.passed else "NO",
             ]
-            + ([f.kind, f"{f.draws:,}", _fraction(f.loss)] if verbose else [])
+            + ([CHANNELS[f.kind].__name__, f"{f.draws:,}", _fraction(f.loss)] if verbose else [])
             for f in found.findings
         ]
         columns = ["mechanism", "dimensions", "declared ε", "proven ε", "attack: ε at least", "passes"]
@@ -123,8 +125,8 @@ def _fraction(loss: Any) -> str:
 
 def _verdict(found: Audit) -> str:
     return (
-        f"A report of {counted(found.sampled, 'answer')} has a likelihood ratio of at most {_fraction(found.loss)}, so "
-        f"ε = {found.epsilon_proven:.9g}; {found.epsilon_declared:g} is declared. "
+        f"The likelihood ratio of a report ({counted(found.sampled, 'answer')}) is at most {_fraction(found.loss)}: "
+        f"proven ε = {found.epsilon_proven:.9g}, declared ε = {found.epsilon_declared:g}. "
         f"The survey {'passes' if found.passed else 'FAILS'}."
     )
 

@@ -2,32 +2,69 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import tempfile
+import time
+import tomllib
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, Context, Option, Typer
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import DELIMITER, ENCODING, JSON, OUTPUT, SURVEY, UNUSABLE, File, Texts
-from hdr4me.cli.output import print_json, print_note, progress, working
+from hdr4me.cli.options import (
+    DECIMAL,
+    DELIMITER,
+    ENCODING,
+    JSON,
+    OUTPUT,
+    SURVEY,
+    THOUSANDS,
+    UNUSABLE,
+    File,
+    Texts,
+)
+from hdr4me.cli.output import print_json, print_note, print_table, progress, working
 from hdr4me.cli.reports import perturb_files, record_files
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
     from hdr4me.collector.backup import Contents
     from hdr4me.collector.config import Settings
-    from hdr4me.collector.stores.protocol import Store
+    from hdr4me.collector.stores.protocol import Registry, Store
     from hdr4me.survey import Survey
+
+
+def _configured(context: Context, path: Path | None) -> Path | None:
+    """Use the values of a TOML file, and above them those of the environment, as defaults of the options."""
+    known = {str(parameter.name) for parameter in context.command.params} - {"config"}
+    given: dict[str, Any] = {}
+    if path is not None and not context.resilient_parsing:
+        try:
+            found = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"{path} is not a TOML file: {error}") from None
+        given = {name.replace("-", "_"): value for name, value in found.items()}
+        if unknown := sorted(set(given) - known):
+            raise InvalidInput(f"{path}: {unknown[0]!r} is not an option of hdr4me serve")
+    for name in known:
+        if (text := os.environ.get(f"HDR4ME_SERVE_{name.upper()}")) is not None:
+            given[name] = text.split() if name == "allow_origin" else text
+    context.default_map = {**(context.default_map or {}), **given}
+    return path
 
 
 def serve(
     survey: Annotated[File, Argument(help="The survey file; opens a round unless one is open.")] = None,
+    config: Annotated[
+        File, Option(callback=_configured, is_eager=True, help="A TOML file with values of the options.")
+    ] = None,
     database: Annotated[str, Option(help="An SQLite file, or postgresql://user@host/name.")] = "collector.db",
     host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Option(help="The port to listen on; 0 for any free port.")] = 8000,
@@ -35,7 +72,9 @@ def serve(
     allow_origin: Annotated[
         Texts, Option(help="Web origin whose pages may send reports (CORS; repeat).")
     ] = None,
-    token: Annotated[Texts, Option(metavar="<scope=token>", help="Accept this token (repeat).")] = None,
+    open_uploads: Annotated[bool, Option("--open-uploads", help="Accept reports without a token.")] = False,
+    new_round: Annotated[bool, Option("--new-round", help="Open a round even if one was closed.")] = False,
+    link: Annotated[bool | None, Option(help="Print a link to the dashboard (on a terminal).")] = None,
     min_reports: Annotated[
         int, Option("--min-reports", help="Publish no estimate from fewer reports.")
     ] = 100,
@@ -43,13 +82,16 @@ def serve(
         int, Option(help="Days after closing until reports are deleted and only the tally is kept.")
     ] = 7,
     tolerance: Annotated[
-        float | None, Option(help="Planned half-width of intervals, as a share of the range.")
+        float | None, Option(help="Planned tolerance as in hdr4me plan; default: the survey's.")
     ] = None,
     rate: Annotated[float, Option(help="Largest number of reports per second and upload token.")] = 100_000.0,
 ) -> None:
     """Collect reports over HTTP. A confirmed upload is stored on disk.
 
-    Tokens are upload=…, read=… or admin=…; the value 'new' creates one. If there is an upload token, uploads need it.
+    Reports need a token (hdr4me token add), unless uploads were opened to anyone with --open-uploads.
+
+    Options may be in a TOML file (min-reports = 1000) or in the environment (HDR4ME_SERVE_MIN_REPORTS).
+
     Use a reverse proxy with TLS before other machines send reports (docs/collector.md).
 
     Example: hdr4me serve survey.json --database collector.db --min-reports 1000
@@ -61,31 +103,40 @@ def serve(
 
     opt.check("--port", port, 0 <= port <= 65535, "an integer from 0 to 65535")
     opt.check("--workers", workers, workers >= 1, "a positive integer")
-    tokens = [_scope_and_token(text) for text in token or ()]
     with opt.named_options():
         settings = Settings(
             database=database,
             min_reports=min_reports,
             origins=tuple(allow_origin or ()),
             retain_days=retain,
-            open_upload=not any(scope == "upload" for scope, _ in tokens),
             tolerance=tolerance,
             limits=Limits(rate=rate),
         )
     several = workers == 1 or settings.is_postgres
     opt.check("--workers", workers, several, "1 with SQLite; several need --database postgresql://…")
     document = None if survey is None else Survey.load(survey)
-    start(settings, document, tokens, host=host, port=port, workers=workers)
+    start(
+        settings,
+        document,
+        host=host,
+        port=port,
+        workers=workers,
+        open_uploads=open_uploads,
+        new_round=new_round,
+        link=link,
+    )
 
 
 def start(
     settings: Settings,
     document: Survey | None,
-    tokens: list[tuple[str, str]],
     *,
     host: str,
     port: int,
     workers: int = 1,
+    open_uploads: bool = False,
+    new_round: bool = False,
+    link: bool | None = None,
     page: str = "",
     prepare: Callable[[Store, int], object] | None = None,
 ) -> None:
@@ -95,8 +146,8 @@ def start(
 
     with closing(bind(host, port)) as sock:
         with closing(open_store(settings.database)) as store:
-            opened = _open_round(store, document)
-            _add_tokens(store, tokens)
+            opened = _open_round(store, document, new_round)
+            _check_uploads(store, open_uploads)
             if opened is not None and prepare is not None:
                 prepare(store, opened)
         settings = with_secrets(settings)
@@ -107,7 +158,10 @@ def start(
             print_note(f"collecting at {address}")
             if page:
                 print_note(f"page to answer on: {address}{page}")
-            print_note(f"dashboard (this link works once): {address}/#key={settings.link_key}")
+            if link or (link is None and sys.stderr.isatty()):  # a journal would keep the link
+                print_note(f"dashboard (this link works once): {address}/#key={settings.link_key}")
+            else:
+                print_note(f"dashboard: {address}/ (it asks for a token: hdr4me token add --scope read)")
 
         if workers > 1:
             run_workers(settings, sock, workers, started=started)
@@ -115,38 +169,120 @@ def start(
             run(settings, sock, started=started)
 
 
-def _scope_and_token(text: str) -> tuple[str, str]:
-    scope, _, token = text.partition("=")
-    valid = scope in ("upload", "read", "admin") and token != "" and token.isascii()
-    opt.check("--token", repr(scope[:20]), valid, "upload=…, read=… or admin=… (or upload=new and so on)")
-    return scope, token
-
-
-def _open_round(store: Store, document: Survey | None) -> int | None:
-    """Open a round of the survey unless one is open; returns the number of a new round."""
+def _open_round(store: Store, document: Survey | None, new_round: bool) -> int | None:
+    """Open a round of the survey unless one is open, or was closed and no new round is asked for; its number."""
     rounds = store.rounds()
     if document is None:
         if not rounds:
             raise InvalidInput("the database has no round: give a survey file")
         return None
-    if any(round.state == "open" and round.fingerprint == document.fingerprint for round in rounds):
+    own = [round for round in rounds if round.fingerprint == document.fingerprint]
+    if any(round.state == "open" for round in own):
+        return None
+    if own and not new_round:
+        print_note(f"round {own[-1].number} of this survey is {own[-1].state}; --new-round opens another one")
         return None
     opened = store.open_round(document, now=datetime.now(UTC)).number
+    store.record(f"round {opened} opened", "the command line")
     print_note(f"opened round {opened} of survey {document.fingerprint[:12]}")
     return opened
 
 
-def _add_tokens(store: Store, tokens: list[tuple[str, str]]) -> None:
-    from hdr4me.collector.access import digest, new_token
+def _check_uploads(store: Store, open_uploads: bool) -> None:
+    """Open uploads to anyone if requested; otherwise print a note if there is no upload token."""
+    from hdr4me.collector.stores.protocol import ANYONE
 
-    known = {token.sha256 for token in store.tokens()}
-    for scope, token in tokens:
-        if token == "new":
-            token = new_token()
-            print_note(f"new {scope} token (shown only once): {token}")
-        if digest(token) not in known:
-            store.add_token(digest(token), scope, "command line")  # type: ignore[arg-type]
-            known.add(digest(token))
+    tokens = store.tokens()
+    if open_uploads and all(token.sha256 != ANYONE for token in tokens):
+        _add_token(store, "send", "anyone", 36_500, anyone=True)
+    elif not open_uploads and all(token.scope != "send" for token in tokens):
+        print_note(
+            "no upload token exists: create one with hdr4me token add --scope send, or restart with --open-uploads"
+        )
+
+
+token = Typer(help="Tokens of a collector: who may send reports, read answers, administer rounds.")
+DATABASE = Annotated[str, Argument(help="An SQLite file, or postgresql://user@host/name.")]
+
+
+def _add_token(store: Registry, scope: str, label: str, days: int, *, anyone: bool = False) -> str:
+    """Add a token and record it; the token, which is stored nowhere."""
+    from hdr4me.collector.access import digest, new_token
+    from hdr4me.collector.stores.protocol import ANYONE
+
+    secret = new_token()
+    expires = int(time.time()) + 86_400 * days
+    with opt.named_options():
+        made = store.add_token(ANYONE if anyone else digest(secret), scope, label, expires=expires)  # type: ignore[arg-type]
+    store.record(f"token {made.number} added ({scope}, {label or 'no label'})", "the command line")
+    return secret
+
+
+@token.command("add")
+def add_token(
+    database: DATABASE,
+    scope: Annotated[str, Option(help="send, read or admin.")],
+    label: Annotated[str, Option(help="A name for the list of tokens.")] = "",
+    days: Annotated[int, Option(help="Days until the token expires.")] = 90,
+) -> None:
+    """Generate a token and print it; only its hash is stored.
+
+    Example: hdr4me token add collector.db --scope read --label dashboard
+    """
+    with opt.needs_collector():
+        from hdr4me.collector import open_registry
+    opt.check("--days", days, 1 <= days <= 3660, "an integer from 1 to 3660")
+    with closing(open_registry(database)) as registry:
+        print(_add_token(registry, scope, label, days))
+
+
+@token.command("list")
+def list_tokens(database: DATABASE, json: JSON = False) -> None:
+    """List the tokens of a collector: number, scope, label and expiry."""
+    with opt.needs_collector():
+        from hdr4me.collector import open_registry
+        from hdr4me.collector.stores.protocol import ANYONE
+    with closing(open_registry(database)) as registry:
+        rows = [
+            {
+                "number": one.number,
+                "scope": one.scope,
+                "who": "anyone" if one.sha256 == ANYONE else "the holder of the token",
+                "label": one.label,
+                "expires": datetime.fromtimestamp(one.expires, UTC).date().isoformat(),
+            }
+            for one in registry.tokens()
+        ]
+    if json:
+        print_json(rows)
+    else:
+        columns = ["number", "scope", "who", "label", "expires"]
+        print_table("tokens", columns, [[row[name] for name in columns] for row in rows])
+
+
+@token.command("revoke")
+def revoke_token(database: DATABASE, number: Annotated[int, Argument(help="The token's number.")]) -> None:
+    """Revoke a token; a running collector refuses it within a second."""
+    with opt.needs_collector():
+        from hdr4me.collector import open_registry
+    with closing(open_registry(database)) as registry:
+        if not registry.remove_token(number):
+            raise InvalidInput(f"there is no token {number}: hdr4me token list shows the tokens")
+        registry.record(f"token {number} revoked", "the command line")
+    print_note(f"token {number} is revoked")
+
+
+@token.command("log")
+def log_of_acts(database: DATABASE, json: JSON = False) -> None:
+    """Print the log of administrative acts."""
+    with opt.needs_collector():
+        from hdr4me.collector import open_registry
+    with closing(open_registry(database)) as registry:
+        acts = registry.acts()
+    if json:
+        print_json([act._asdict() for act in acts])
+    else:
+        print_table("administrative acts", ["minute", "act", "who"], [list(act) for act in acts])
 
 
 def send(
@@ -161,6 +297,8 @@ def send(
     spool: Annotated[File, Option(help="Keep the reports in this folder, to send them again.")] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
+    decimal: DECIMAL = None,
+    thousands: THOUSANDS = None,
     allow_unusable: UNUSABLE = False,
     json: JSON = False,
 ) -> None:
@@ -192,7 +330,7 @@ def send(
     elif not records:
         raise InvalidInput.missing("RECORDS")
     else:
-        files = record_files(records, encoding, delimiter)
+        files = record_files(records, encoding, delimiter, decimal, thousands)
         folder.mkdir(parents=True, exist_ok=True)
         n, quality = perturb_files(Local(), files, document, made.reports, allow_unusable)
         made.assign_ids(n)
@@ -239,18 +377,21 @@ def backup(
 
 
 def restore(
-    source: Annotated[Path, Argument(help="A file written by hdr4me backup.")],
-    database: Annotated[str, Option(help="A new SQLite file, or an empty database postgresql://…")],
+    source: Annotated[Path, Argument(help="A file that backup wrote.")],
+    database: Annotated[str, Option(help="A new SQLite file, or postgresql://… without rounds.")],
+    keep_tokens: Annotated[bool, Option("--keep-tokens", help="Keep also tokens revoked since.")] = False,
     json: JSON = False,
 ) -> None:
     """Restore a backup into a new database after verifying all checksums. Nothing is overwritten.
+
+    The restored store has no tokens, because the backup may contain tokens that were revoked since.
 
     Example: hdr4me restore monday.backup --database collector.db
     """
     from hdr4me.collector.backup import restore as fill
 
     with working("verifying and restoring"):
-        contents = fill(source, database)
+        contents = fill(source, database, keep_tokens=keep_tokens)
     _summary(contents, json)
     print_note(f"restored into {database.rpartition('@')[2] if '://' in database else database}")
 

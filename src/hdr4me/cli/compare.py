@@ -31,12 +31,12 @@ def analyze(
         str | None, Option(help="Shares of the values: 0.5,0.3,0.2 (default: equal)")
     ] = None,
     prior: Annotated[str | None, Option(help="uniform; without --prior or --values, the worst case.")] = None,
-    variance: Annotated[str, Option(help="exact, or paper (Lemmas 2 and 3 as printed).")] = "exact",
+    variance_formula: Annotated[str, Option(help="exact, or paper (Lemmas 2 and 3 as printed).")] = "exact",
     calibrated: Annotated[
         bool, Option("--calibrated", help="Remove the bias of a biased mechanism.")
     ] = False,
-    table: Annotated[
-        bool, Option("--table", help="Use the discretized table that a survey deploys.")
+    discretized: Annotated[
+        bool, Option("--discretized", help="Use the integer table that a survey deploys.")
     ] = False,
     domain: Annotated[str, Option(help="scaled ([-1, 1]), or own (square_wave: [0, 1]).")] = "scaled",
     tolerance: Annotated[str | None, Option(help="Tolerances: 0.01,0.05,0.1")] = None,
@@ -53,8 +53,8 @@ def analyze(
 
     m = sampled
     opt.check("--domain", repr(domain), domain in ("scaled", "own"), "scaled or own")
-    if domain == "own" and table:
-        raise InvalidInput("--domain own and --table cannot be combined: every table is on [-1, 1]")
+    if domain == "own" and discretized:
+        raise InvalidInput("--domain own and --discretized cannot be combined: every table is on [-1, 1]")
     for option, count in (("--users", users), ("--dims", dims), ("--sampled", m)):
         opt.check(option, count, 1 <= count <= _MOST, f"a positive integer up to {_MOST:,}")
     at = (
@@ -65,20 +65,20 @@ def analyze(
         )
     )
     opt.check("--tolerance", tolerance, all(ξ >= 0 for ξ in at.values()), "numbers >= 0")
-    with opt.named_options():
+    with opt.named_options(variance="--variance-formula"):
         check_epsilon(epsilon)
         allowed = f"{_SMALLEST:g} to {_LARGEST:g} for each of the {m:,} answers"
         opt.check("--epsilon", epsilon, _SMALLEST <= epsilon / m <= _LARGEST, allowed)
         law: Any = (own if domain == "own" else scaled_mechanism)(mechanism, epsilon=epsilon / m)
         dev = deviation(
-            law.exact() if table else law,
+            law.exact() if discretized else law,
             users=users,
             dims=dims,
             sampled=m,
             values=None if values is None else opt.numbers("--values", values),
             probabilities=None if probabilities is None else opt.numbers("--probabilities", probabilities),
             prior=prior,
-            variance=cast("Literal['exact', 'paper']", variance),
+            variance=cast("Literal['exact', 'paper']", variance_formula),
             calibrated=calibrated,
         )
     norm, (low, high) = dev.norm_law, law.domain
@@ -108,7 +108,7 @@ def analyze(
         ("mse_quantile_95", "", dev.mse_law.quantile(0.95)),
         ("probability_some_exceed_1", "P(some error > 1), Theorem 3 of the paper", some),
         ("probability_all_exceed_1", "P(every error > 1), as its proof requires", every),
-        ("variance_kind", "", variance),
+        ("variance_formula", "", variance_formula),
         ("calibrated", "", calibrated),
     ]
     if json:
@@ -122,8 +122,8 @@ def analyze(
         f"{mechanism}, ε = {epsilon:g}, {users:,} users, each reports {m:,} of {counted(dims, 'dimension')}"
     )
     print_table(title, ["quantity", "value"], rows)
-    if not (calibrated or table) and float(law.calibration.slope) != 1.0:
-        print_note(f"{mechanism} is biased: --calibrated and --table remove the bias, as a survey does")
+    if not (calibrated or discretized) and float(law.calibration.slope) != 1.0:
+        print_note(f"{mechanism} is biased: --calibrated and --discretized remove the bias, as a survey does")
     if dev.berry_esseen > 0.05:
         print_note(
             f"Small sample: these probabilities may be off by up to {float(dev.berry_esseen):.0%} (Berry–Esseen bound)."
@@ -194,4 +194,6 @@ def compare(
         line = (
             f"{title}: {found.users:,} users, {counted(repeats, 'collection')} each; errors: {rows[0].scale}"
         )
-        print_table(line, list(COLUMNS), [row.cells() for row in rows])
+        cells = [row.cells() for row in rows]
+        used = [i for i in range(len(COLUMNS)) if any(row[i] is not None for row in cells)]
+        print_table(line, [COLUMNS[i] for i in used], [[row[i] for i in used] for row in cells])

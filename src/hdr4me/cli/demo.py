@@ -53,7 +53,7 @@ def demo(
         if verbose:
             print_note(made.advice)
     print_note(
-        f"{made.coverage:.1%} of the 95 % intervals contain the true value. Open {output / 'report.html'}"
+        f"{100 * made.coverage:.1f} % of the 95 % intervals contain the true value. Open {output / 'report.html'}"
     )
 
 
@@ -79,4 +79,4 @@ def _serve(output: Path, epsilon: float, port: int) -> None:
             print_note(f"the round contains {n:,} reports of simulated users")
 
     settings = Settings(database=str(output / "collector.db"), min_reports=20)
-    start(settings, survey, [], host="127.0.0.1", port=port, page="/answer", prepare=fill)
+    start(settings, survey, host="127.0.0.1", port=port, open_uploads=True, page="/answer", prepare=fill)

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from typer import Argument, Option
 
 from hdr4me.atomic import write_bytes, write_text
@@ -154,43 +155,40 @@ def estimate(
         return
     if csv is None and parquet is None:
         several_rows = " (joint for all rows)" if simultaneous else ""
-        more_notes = _show(title + several_rows, columns, rows, shown, approximate)
+        _show(title + several_rows, columns, shown, approximate)
     else:
-        notes, more_notes = [], []
-    print_notes([*notes, *advice[:1], *more_notes, *(advice[1:] if verbose else ())], verbose)
+        notes = []
+    if advice:
+        advice[0] += " Errors are mean squared errors on the scale [-1, 1]."
+    print_notes([*notes, *(advice if verbose else advice[:1])], verbose)
 
 
 def _show(
     title: str,
     columns: Sequence[str],
-    rows: Sequence[Any],
     shown: Sequence[dict[str, Any]],
     approximate: bool,
-) -> list[str]:
-    """Print the table grouped by dimension, without empty columns; returns notes."""
-    from hdr4me.statistics.intervals import SMALL_SAMPLE, SMALL_SAMPLE_NOTE
-
-    table = []
+) -> None:
+    """Print the table grouped by dimension, without empty columns, and its footnotes."""
     places = {row["dimension"]: i for i, row in reversed(list(enumerate(shown)))}
+    table, marks = [], dict[str, str]()
     for row in sorted(shown, key=lambda row: places[row["dimension"]]):
-        notes = str(row.get("note") or "").split("; ")
-        if not approximate:  # the approximate interval is not shown, so the notes on it are not either
-            notes = [
-                note for note in notes if "short interval" not in note and "approximate interval" not in note
-            ]
-        table.append(row | {"note": "; ".join(notes).replace(SMALL_SAMPLE_NOTE, SMALL_SAMPLE)})
-    used = [c for c in (*columns, "unit", "note") if any(row.get(c) not in (None, "ok", "") for row in table)]
-    heads = [column.replace("_", " ") for column in used]
-    cells = [["" if row.get(column) == "ok" else row.get(column) for column in used] for row in table]
+        texts = [str(row.get("status") or "ok"), *str(row.get("note") or "").split("; ")]
+        texts = [x for x in texts if x not in ("", "ok") and (approximate or "approximate" not in x)]
+        letters = [marks.setdefault(text, _letter(len(marks))) for text in texts]
+        table.append(row | {"status": None, "note": " ".join(letters)})
+    used = [c for c in (*columns, "unit", "note") if any(row.get(c) not in (None, "") for row in table)]
+    cells = [[row.get(column) for column in used] for row in table]
     for line, before in reversed(list(zip(cells[1:], cells, strict=False))):
         line[0] = "" if line[0] == before[0] else line[0]
-    print_table(title, heads, cells)
-    exact = sum(SMALL_SAMPLE_NOTE in str(row.get("note", "")) for row in rows)
-    return (
-        [f"{exact:,} of {len(rows):,} rows have small samples: their intervals are conservative"]
-        if exact
-        else []
-    )
+    print_table(title, [column.replace("_", " ") for column in used], cells)
+    for text, letter in marks.items():
+        typer.echo(f"{letter}: {text}")
+
+
+def _letter(i: int) -> str:
+    """The mark of the i-th footnote: a, b, …, z, a1, …"""
+    return chr(ord("a") + i % 26) + (str(i // 26) if i >= 26 else "")
 
 
 def _tally(source: Sequence[Path], survey: Path | None, watch: Watch) -> Tally:

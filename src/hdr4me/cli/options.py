@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
@@ -36,12 +37,16 @@ ENGINE = Annotated[str, Option("--engine", help="local, spark, or the name of a 
 MASTER = Annotated[str | None, Option("--master", help="For spark: the URL of the master, such as local[2].")]
 DELIMITER = Annotated[str | None, Option(help="Separator of CSV fields (tab for tabs); default: detected.")]
 ENCODING = Annotated[str | None, Option(help="Encoding of text files; default: UTF-8.")]
-UNUSABLE = Annotated[bool, Option("--allow-unusable", help="Continue if a column has no usable value.")]
+DECIMAL = Annotated[str | None, Option(help="Decimal separator in text files; default: a point.")]
+THOUSANDS = Annotated[str | None, Option(help="Thousands separator in text files; default: none.")]
+UNUSABLE = Annotated[
+    bool, Option("--allow-unusable", help="Continue with unusable columns, and replace any share of values.")
+]
 
 _SAME = (
-    "audience", "categorical", "delimiter", "encoding", "engine", "epsilon", "every", "groups",
+    "audience", "categorical", "decimal", "delimiter", "encoding", "engine", "epsilon", "every", "groups",
     "limit", "master", "mechanism", "name", "order", "prior", "probabilities", "probability",
-    "purpose", "rate", "repeats", "schema", "statistic", "tolerance", "users", "values", "variance", "workers",
+    "purpose", "rate", "repeats", "schema", "statistic", "thousands", "tolerance", "users", "values", "workers",
     "scale", "normalize", "data", "dims",
 )  # fmt: skip
 _NAMES = {name: f"--{name}" for name in _SAME} | {
@@ -52,7 +57,7 @@ _NAMES = {name: f"--{name}" for name in _SAME} | {
     "during": "--duration", "method": "--recalibrate", "kind": "--interval", "url": "--to",
     "min_reports": "--min-reports", "level": "--confidence", "form": "--format", "lambda_choice": "--lambda-choice",
     "origins": "--allow-origin",
-    "retain_days": "--retain",
+    "retain_days": "--retain", "target": "TARGET",
 }  # fmt: skip
 _DESCRIPTION = {
     ".png": "Description",
@@ -67,7 +72,21 @@ def named_options(**others: str) -> Iterator[None]:
     try:
         yield
     except InvalidInput as refusal:
-        raise refusal.renamed(_NAMES | others) from None
+        renamed = refusal.renamed(_NAMES | others)
+        if renamed is refusal:
+            raise InvalidInput(_for_command_line(str(refusal))) from None
+        raise renamed from None
+
+
+def _for_command_line(message: str) -> str:
+    """A message with options only, where it gives both a Python parameter and an option.
+
+    >>> _for_command_line("use sampled=2 (--sampled 2), a pair (pairs=, --pair-question), or option 'order'")
+    'use --sampled 2, a pair (--pair-question), or --order'
+    """
+    message = re.sub(r"\b(\w+)=(\w+)((?: or more)?) \(--\1 \2\)", r"--\1 \2\3", message)
+    message = re.sub(r"\([\w.]+=?, (--[\w-]+)\)", r"(\1)", message)
+    return re.sub(r"\boption '(\w+)'", r"--\1", message).replace("method '", "--recalibrate '")
 
 
 @contextmanager

@@ -50,9 +50,9 @@ def print_note(text: str) -> None:
     print(printable(text), file=sys.stderr)
 
 
-def print_notes(notes: Sequence[str], verbose: bool) -> None:
-    """Print at most two lines of notes, the most important first; all of them if `verbose`."""
-    shown = list(notes if verbose else notes[:_NOTES])
+def print_notes(notes: Sequence[str], verbose: bool, most: int = _NOTES) -> None:
+    """Print at most `most` lines of notes, the most important first; all of them if `verbose`."""
+    shown = list(notes if verbose else notes[:most])
     if len(shown) < len(notes):
         shown[-1] += f" ({len(notes) - len(shown)} more: --verbose)"
     for note in shown:

@@ -20,6 +20,7 @@ from hdr4me.pages.html import provenance
 if TYPE_CHECKING:
     from hdr4me.planner import Option as Way
     from hdr4me.planner import Plan
+    from hdr4me.survey import Schema
 
 _SHOWN = (
     "sampled", "mse", "probability_within", "joint_probability_within", "tolerance_each", "tolerance_joint",
@@ -53,7 +54,9 @@ def plan(
     rank_by: Annotated[
         str, Option(help="error, or probability (of staying within the tolerance).")
     ] = "error",
-    statistic: Annotated[str, Option(help="Rank by: mean, distribution, quantile, variance, sd …")] = "mean",
+    statistic: Annotated[
+        str, Option(help="Rank by: mean, distribution, quantile, variance, sd, tables …")
+    ] = "mean",
     quantiles: QUANTILES = None,
     rounds: Annotated[int, Option(help="2: also predict the gain of a second round (hdr4me refine).")] = 1,
     output: Annotated[File, Option("--output", "-o", help="Write the best survey (needs --schema).")] = None,
@@ -62,8 +65,10 @@ def plan(
     shuffled: Annotated[
         float | None, Option(metavar="<delta>", help="The (ε, δ) guarantee in the shuffle model at this δ.")
     ] = None,
-    every: Annotated[str | None, Option(help="The same users report every day, week, 30d …")] = None,
-    duration: Annotated[str | None, Option(help="With --every: for this long, such as 30d, 6m, 1y.")] = None,
+    collect_every: Annotated[str | None, Option(help="The same users report every day, week, 30d …")] = None,
+    duration: Annotated[
+        str | None, Option(help="With --collect-every: for this long, such as 30d, 6m, 1y.")
+    ] = None,
     poisoned: Annotated[
         float | None, Option(help="Bound the effect of this share of poisoned reports, such as 0.01.")
     ] = None,
@@ -86,10 +91,15 @@ def plan(
     )
     opt.check("--poisoned", poisoned, poisoned is None or 0 < poisoned < 1, "a number between 0 and 1")
     opt.check("--rounds", rounds, rounds in (1, 2), "1 or 2")
-    n_rounds = _periods(every, duration)
+    n_rounds = _periods(collect_every, duration)
     loaded = opt.load_schema(schema)
+    if loaded is not None and (dims is not None or category_count is not None):
+        raise InvalidInput("--schema gives the dimensions: omit --dims and --category-count")
     if output is not None and loaded is None:
         raise InvalidInput("--output needs --schema, which names the dimensions of the survey")
+    if statistic == "tables":
+        _rank_tables(loaded, users, epsilon, prior, json)
+        return
     refusal: NotReachable | None = None
     try:
         with opt.named_options(), working("planning"):
@@ -116,7 +126,6 @@ def plan(
     best = found.best
     if refusal is not None and not json:
         print_note(str(refusal))
-    print_notes([f"note: {note}" for note in found.notes], verbose)
     survey = None
     if loaded is not None and refusal is None and (output or html or png or json):
         with working("designing the survey"):
@@ -156,6 +165,7 @@ def plan(
             print_table(*table)
         for line in lines:
             typer.echo(line)
+        print_notes([f"note: {note}" for note in found.notes], verbose, most=1)
         if rounds == 2 and all(row["values"] == "uniform" for row in more["rounds"]):
             print_note("A second round gains nothing if values fill their range: give --prior values.csv.")
         elif rounds == 2 and all(row["gain"] == 1.0 for row in more["rounds"]):
@@ -164,17 +174,40 @@ def plan(
         raise typer.Exit(1)
 
 
+def _rank_tables(
+    schema: Schema | None, users: int | None, epsilon: float | None, prior: str, json: bool
+) -> None:
+    """Rank the designs of a survey for tables; a file of public records as prior is simulated."""
+    from hdr4me.contingency import plan_tables
+
+    if schema is None or users is None or epsilon is None:
+        raise InvalidInput("--statistic tables needs --schema, --users and --epsilon")
+    data = None if prior in ("uniform", "worst") else prior
+    with opt.named_options(data="--prior"), working("simulating" if data else "planning"):
+        rows = plan_tables(schema, users=users, epsilon=epsilon, data=data)
+    if json:
+        print_json({"users": users, "epsilon": epsilon, "designs": rows})
+        return
+    heads = ["design", "questions", "direct noise"] + (["tables of two", "tables of three"] if data else [])
+    title = f"Total variation distance of tables, {users:,} users, ε = {epsilon:g}; the best design first"
+    print_table(title, heads, [list(row.values()) for row in rows])
+    if data is None:
+        print_note(
+            "The error of one-way questions (independence) depends on the data: pass --prior FILE to simulate."
+        )
+
+
 def _periods(every: str | None, during: str | None) -> int | None:
     """The number of reports of each user."""
     if every is None and during is None:
         return None
     if every is None or during is None:
         raise InvalidInput(
-            "--every and --duration need each other: give both, such as --every week --duration 1y"
+            "--collect-every and --duration need each other: give both, such as --collect-every week --duration 1y"
         )
     from hdr4me.client.ledger import rounds
 
-    with opt.named_options():
+    with opt.named_options(every="--collect-every"):
         return rounds(every, during)
 
 
@@ -323,8 +356,8 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
 def _options(found: Plan, options: Sequence[Way], verbose: bool) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows of the options of a plan; without `verbose`, the columns that matter most."""
     within, percent = f"within ±{found.best.tolerance:.3g}", f"{100 * found.best.probability:g} %"
-    heads: tuple[str, ...] = ("questions per person", "MSE", f"P(one {within})", f"P(all {within})")
-    heads += (f"{percent} error of one", f"{percent} error of all", "… for any values")
+    heads = ["questions per person", "MSE", f"P(one {within})", f"P(all {within})"]
+    heads += [f"{percent} error of one", f"{percent} error of all", "… for any values"]
     used = [(head, name) for head, name in zip(heads, _SHOWN, strict=True) if verbose or name not in _DETAILS]
     rows = [
         [

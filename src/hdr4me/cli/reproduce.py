@@ -1,18 +1,14 @@
-"""hdr4me reproduce and bench: the experiments of the paper, and the benchmarks."""
+"""hdr4me reproduce: the experiments of the paper."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
-from importlib import import_module
-from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Context, Option
 
-from hdr4me.atomic import replacing, write_text
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import JSON, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress
@@ -24,17 +20,9 @@ if TYPE_CHECKING:
 
 # The options that decide the numbers.
 _GIVEN = (
-    "scale",
-    "seed",
-    "cov19",
-    "normalize",
-    "lambda_choice",
-    "data",
-    "users",
-    "dims",
-    "epsilon",
-    "mechanism",
-)
+    "scale", "seed", "cov19", "normalize", "lambda_choice", "data", "users", "dims", "epsilon", "mechanism", "sampled",
+    "repeats",
+)  # fmt: skip
 
 
 def reproduce(
@@ -50,6 +38,8 @@ def reproduce(
     dims: Annotated[list[int] | None, Option(help="Own study: number of dimensions (repeat).")] = None,
     epsilon: Annotated[list[float] | None, Option(help="Own study: a budget ε (repeat).")] = None,
     mechanism: Annotated[Texts, Option(help="Own study: a mechanism (repeat).")] = None,
+    sampled: Annotated[list[int] | None, Option(help="Own study: reported dimensions (repeat).")] = None,
+    repeats: Annotated[int | None, Option(help="Own study: collections per cell.")] = None,
     normalize: Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")] = "auto",
     lambda_choice: Annotated[
         str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")
@@ -58,7 +48,7 @@ def reproduce(
 ) -> None:
     """Reproduce the case study and section VI of the paper: figures, tables, claims and errata, in one report.
 
-    An interrupted run continues where it stopped. With --data, --users, --dims, --epsilon or --mechanism, the same
+    An interrupted run continues where it stopped. With an option of an own study, the same
     simulation runs on your own data and sizes, without the claims of the paper.
 
     Example: hdr4me reproduce all --scale quick --output reproduction
@@ -72,16 +62,18 @@ def reproduce(
     from hdr4me.paper.runner import Settings, finished_cells, run_cells
     from hdr4me.paper.studies import cells_for, gather, own_cells, scale_named
 
-    mine = target == "own" or any(given is not None for given in (data, users, dims, epsilon, mechanism))
+    mine = target == "own" or any(
+        given is not None for given in (data, users, dims, epsilon, mechanism, sampled, repeats)
+    )
     path = None
     with opt.named_options():
         size = scale_named(scale)
         if mine:
-            allowed = "omit it with --data, --users, --dims, --epsilon or --mechanism"
+            allowed = "omit it with --data, --users, --dims, --epsilon, --mechanism, --sampled or --repeats"
             opt.check("target =", repr(target), target in ("all", "own"), allowed)
             target = "own"
             own, path = _own(context.params, size)
-            cells = own_cells(own, size)
+            cells: list[Any] = [*own_cells(own)]
         else:
             cells = cells_for(target, size)
         chosen = DEFAULT if lambda_choice is None else lambda_choice_named(lambda_choice)
@@ -153,7 +145,12 @@ def _own(given: dict[str, Any], scale: Scale) -> tuple[Own, Path | None]:
     from hdr4me.paper.datasets import describe
     from hdr4me.paper.studies import BUDGETS, DATASETS, Own
 
-    rest = tuple(given["epsilon"] or BUDGETS["laplace"]), tuple(given["mechanism"] or MECHANISMS)
+    rest = (
+        tuple(given["epsilon"] or BUDGETS["laplace"]),
+        tuple(given["mechanism"] or MECHANISMS),
+        scale.repeats if given["repeats"] is None else given["repeats"],
+        tuple(given["sampled"] or ()),
+    )
     name = given["data"] or "uniform"
     if name in DATASETS:
         n, d = DATASETS[name]
@@ -169,54 +166,3 @@ def _own(given: dict[str, Any], scale: Scale) -> tuple[Own, Path | None]:
         )
     sizes = tuple(dims or (len(found.columns),))
     return Own("data", found.n_rows if users is None else users, sizes, *rest), path
-
-
-def bench(
-    output: Annotated[File, Option("--output", "-o", help="Folder for bench.json, .md and .svg.")] = None,
-    rounds: Annotated[int, Option(help="Each time is the best of this many rounds.")] = 7,
-    peers: Annotated[File, Option(help="Folder of the environment of the peers; created if absent.")] = Path(
-        "~/.cache/hdr4me/peers"
-    ),
-    no_peers: Annotated[bool, Option("--no-peers", help="Do not measure other libraries.")] = False,
-    json: JSON = False,
-) -> None:
-    """Benchmark simulation, reports, sampling, tally and scaling, in a clone of the project (some minutes).
-
-    Peer libraries (OpenDP, diffprivlib, pure-ldp, multi-freq-ldpy, DuckDB, polars) are installed in a separate
-    environment; those that cannot be installed are skipped.
-
-    Example: hdr4me bench --json > bench.json
-    """
-    opt.check("--rounds", rounds, rounds >= 1, "a positive integer")
-    if output is not None and output.exists() and not output.is_dir():
-        raise InvalidInput(f"--output {output} is a file: give a folder")
-    run = _benchmarks()
-    folder = None if no_peers or peers is None else peers.expanduser()
-    document = run.run(rounds=rounds, peers_folder=folder, note=print_note)
-    if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
-        write_text(output / "bench.json", dumps(document, indent=2) + "\n")
-        write_text(output / "bench.md", run.markdown(document))
-        with replacing(output / "bench.svg") as temporary:
-            run.plot(document, temporary)
-        print_note(f"wrote bench.json, bench.md and bench.svg to {output}")
-    if json:
-        print_json(document)
-        return
-    for suite in document["suites"]:
-        unit = f"{suite['unit']} per second" if suite["unit"] else "exponent"
-        print_table(suite["title"], ("what", unit), list(suite["rates"].items()))
-    ratios = [[text, *pair] for suite in document["suites"] for text, pair in suite["ratios"].items()]
-    print_table("Ratios in this run", ("ratio", "found", "target"), ratios)
-    for name, reason in document["absent"].items():
-        print_note(f"{name} is absent: {reason}")
-
-
-def _benchmarks() -> Any:
-    """The module benchmarks/bench/run.py, which is only in a clone of the project."""
-    folder = Path(__file__).parents[3] / "benchmarks"
-    if not (folder / "bench" / "run.py").is_file():
-        raise InvalidInput("hdr4me bench needs benchmarks/bench: run it from a clone of the project")
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    return import_module("bench.run")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
+import warnings
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from json import dumps, loads
@@ -17,7 +17,7 @@ from hdr4me.atomic import write_text
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import DELIMITER, ENCODING, JSON, SURVEY, VERBOSE, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_notes, print_table, working
-from hdr4me.errors import InvalidInput
+from hdr4me.errors import InvalidInput, PrivacyWarning
 from hdr4me.pages.counted import counted, listed
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from hdr4me.survey import Schema, Survey
 
 _SUMMARY = ("fingerprint", "name", "epsilon", "epsilon_per_answer", "memoized_epsilon", "sampled")
-_LARGE = 10.0  # above this budget of one report a warning is printed
 _SHOWN = 3  # names that a note or a row lists
 
 
@@ -48,6 +47,9 @@ def survey(
     ] = None,
     block_question: Annotated[
         Texts, Option(metavar="<a,b,x*>", help="Ask the signs of several numbers as one question (repeat).")
+    ] = None,
+    tables: Annotated[
+        Texts, Option(metavar="<pairs|a,b>", help="Ask for tables: pairs, triples, or attributes (repeat).")
     ] = None,
     name: Annotated[str, Option(help="The name of the survey.")] = "",
     ranges: Annotated[
@@ -89,12 +91,15 @@ def survey(
     if _is_records(source):
         schema, declared = _from_records(source, given, encoding, delimiter)
     elif _is_survey(source):
-        for key, value in context.params.items():
-            origin = context.get_parameter_source(key)
-            if key not in ("source", "json", "verbose") and origin is not None and origin.name != "DEFAULT":
-                option = next(x.opts[0] for x in context.command.params if x.name == key)
+        for parameter in context.command.params:
+            key, given_by = str(parameter.name), context.get_parameter_source(str(parameter.name))
+            if (
+                key not in ("source", "json", "verbose")
+                and given_by is not None
+                and given_by.name != "DEFAULT"
+            ):
                 raise InvalidInput(
-                    f"{option} {value} does not apply: {source} is a survey, and is only shown"
+                    f"{parameter.opts[0]} {context.params[key]} does not apply: {source} is a survey, and is only shown"
                 )
         _show(Survey.load(source), json, verbose)
         return
@@ -111,6 +116,12 @@ def survey(
     if products:
         both = [opt.pair_of("--product", text) for text in products]
         schema = Schema([*schema, *(Product(f"{a} × {b}", (a, b)) for a, b in both)])
+    if tables:
+        from hdr4me.contingency.schema import table_schema
+
+        with opt.named_options():
+            listed = [opt.names_of(text, schema.names) for text in tables if text not in ("pairs", "triples")]
+            schema = table_schema(schema, listed if listed else tables[0])
     notes = _missing(schema, declared)
     if schema_only:
         print_notes(notes, verbose)
@@ -121,8 +132,15 @@ def survey(
             write_text(output, text)
             print_note(f"wrote {output}")
         return
+    if memoized_epsilon is not None and (
+        purpose is not None or (mechanism, categorical) != ("optimal", "auto")
+    ):
+        raise InvalidInput(
+            "--memoized-epsilon chooses the mechanisms: omit --mechanism, --categorical and --purpose"
+        )
     numeric = [x.name for x in schema if x.is_number]
-    with opt.named_options(), working("designing"):
+    with opt.named_options(), working("designing"), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PrivacyWarning)
         made = Survey(
             schema,
             epsilon=epsilon,
@@ -135,12 +153,8 @@ def survey(
             pairs=[opt.pair_of("--pair-question", text) for text in pair_question or []],
             blocks=[opt.names_of(text, numeric) for text in block_question or []],
         )
-    if epsilon > _LARGE:
-        odds = math.exp(min(epsilon, 700.0))
-        times = f"{odds:,.0f}" if odds < 1e9 else f"{odds:.0e}"
-        print_note(
-            f"warning: ε = {epsilon:g} is large: one report may change the odds of a guess by a factor of {times}"
-        )
+    for warning in caught:
+        print_note(f"warning: {warning.message}")
     if output is not None:
         if not force and output.is_file() and _is_survey(output) and Survey.load(output) != made:
             raise InvalidInput(
@@ -263,18 +277,13 @@ def _by_column(option: str, items: Sequence[str] | None, form: str) -> dict[str,
 
 
 def _missing(schema: Schema, declared: set[str]) -> list[str]:
-    """A note on the value that replaces a missing one, for dimensions that declare none."""
-    from hdr4me.survey import Categorical, Numeric
-
-    implied = [
-        f"{x.name} = " + (f"{x.default:g}" if isinstance(x, Numeric) else repr(x.default))
-        for x in schema
-        if isinstance(x, Numeric | Categorical) and not x.optional and x.name not in declared
-    ]
-    if not implied:
+    """A note on the dimensions that refuse missing values."""
+    strict = [x.name for x in schema if not x.replaces and x.columns == (x.name,) and x.name not in declared]
+    if not strict:
         return []
-    shown = _shortened(implied)
-    return [f"note: a missing value counts as {shown}; declare a default or make the dimension optional"]
+    return [
+        f"note: missing values of {_shortened(strict)} are refused; declare a default or optional to allow them"
+    ]
 
 
 def _shortened(words: Sequence[str]) -> str:

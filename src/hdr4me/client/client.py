@@ -25,13 +25,15 @@ _UNUSABLE = "\0"  # a value that no dimension can use
 class Client:
     """Turns a record into a report: draws m of the survey's questions without replacement and answers them.
 
-    The randomness is the operating system's, and there is no seed. The number and kind of random draws and the form of
-    the report do not depend on the record: a missing or unknown value is randomized like any other value. A client with
-    a ledger records the budget as spent before it returns the report.
+    The randomness is the operating system's, and there is no seed. A record with an unknown key, or with an unusable
+    value for which the survey declares neither a default nor `optional`, is refused before anything is drawn.
+    Otherwise, the number and kind of random draws and the form of the report do not depend on the record: an unusable
+    value is replaced by its default and randomized like any other value. A client with a ledger records the budget as
+    spent before it returns the report.
 
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120), Numeric("height", 0, 250)]), mechanism="duchi")
-    >>> report = Client(survey).report({"age": 31})
+    >>> report = Client(survey).report({"age": 31, "height": 170})
     >>> len(report.answers), report.survey == survey.fingerprint
     (1, True)
     """
@@ -50,16 +52,25 @@ class Client:
             input_of(survey, question, unusable, lambda j: 0)
 
     def report(self, record: Mapping[str, Any]) -> Report:
-        """Return the randomized answers to this record; keys that are not in the survey are ignored.
+        """Return the randomized answers to this record.
 
-        A value that cannot be used is replaced by the default. Raises BudgetExceeded if the ledger has no budget left.
+        Raises InvalidInput, with the name of the dimension and no value, if `Schema.check` refuses the record, and
+        BudgetExceeded if the ledger has no budget left. Nothing is drawn or charged then.
         """
-        _check_record(record)
+        _check_record(self.survey, record)
         sampled = draw_questions(self.survey, self._draws)
         answers = tuple((q, *answer(self.survey, q, record, self._draws)) for q in sampled)
         if self.ledger is not None:
             self.ledger.spend(self.survey)
         return Report(self.survey.fingerprint, answers)
+
+    def __repr__(self) -> str:
+        return f"<Client of survey {self.survey.fingerprint[:12]}, {self.ledger or 'no ledger'}>"
+
+    def _repr_html_(self) -> str:
+        from hdr4me.pages.html import paragraph
+
+        return paragraph(repr(self)[1:-1]) + self.survey._repr_html_()
 
 
 class MemoizedClient:
@@ -109,11 +120,11 @@ class MemoizedClient:
         self.ledger = ledger
 
     def report(self, record: Mapping[str, Any]) -> Report:
-        """Return the memoized responses to this record; keys that are not in the survey are ignored.
+        """Return the memoized responses to this record.
 
-        Raises BudgetExceeded if the ledger has no budget for the first report.
+        Raises InvalidInput as `Client.report` does, and BudgetExceeded without a budget for the first report.
         """
-        _check_record(record)
+        _check_record(self.survey, record)
 
         def choose(secret: bytes, known: Sequence[str], affordable: int) -> tuple[Answers, tuple[str, ...]]:
             return decide(self.survey, secret, record, known, affordable)
@@ -121,9 +132,10 @@ class MemoizedClient:
         return Report(self.survey.fingerprint, self.ledger.claim(self.survey, choose))
 
 
-def _check_record(record: Any) -> None:
+def _check_record(survey: Survey, record: Any) -> None:
     if not isinstance(record, Mapping):
         raise InvalidInput(f"a record must be a mapping from names to values, not a {type(record).__name__}")
+    survey.schema.check(record)
 
 
 def draw_questions(survey: Survey, draws: Draws) -> list[int]:

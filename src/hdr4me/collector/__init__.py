@@ -6,9 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hdr4me.collector.stores.protocol import Store
+    from hdr4me.collector.stores.protocol import Registry, Store
 
-__all__ = ["open_store"]
+__all__ = ["open_registry", "open_store"]
 
 
 def is_postgres(where: str | os.PathLike[str]) -> bool:
@@ -25,3 +25,12 @@ def open_store(where: str | os.PathLike[str]) -> Store:
     from hdr4me.collector.stores.sqlite.store import SqliteStore
 
     return SqliteStore(where)
+
+
+def open_registry(where: str | os.PathLike[str]) -> Registry:
+    """The tokens and the log of acts of a store, which may be open in a collector."""
+    if is_postgres(where):
+        return open_store(where)
+    from hdr4me.collector.stores.sqlite.database import SqliteRegistry
+
+    return SqliteRegistry(where)

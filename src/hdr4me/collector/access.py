@@ -14,10 +14,10 @@ from itsdangerous import BadSignature, TimestampSigner
 
 from hdr4me.collector.config import Settings
 from hdr4me.collector.errors import Refusal
-from hdr4me.collector.stores.protocol import Scope, Token
+from hdr4me.collector.stores.protocol import ANYONE, Scope, Token
 
 SESSION_SECONDS = 12 * 3600
-_LONGEST = 512
+_SHORTEST, _LONGEST = 32, 512  # characters of a token: a shorter one could be guessed
 
 
 def new_token() -> str:
@@ -37,9 +37,15 @@ class Grant:
     scope: Scope
     source: int
 
+    def __str__(self) -> str:
+        return f"token {self.source}" if self.source else "a session of the dashboard"
+
     def allows(self, scope: str) -> bool:
         """Whether the grant covers a scope; admin covers all scopes."""
         return self.scope in (scope, "admin")
+
+
+_ANYONE = Grant("send", 0)
 
 
 class Access:
@@ -50,6 +56,12 @@ class Access:
         secret = settings.secret or secrets.token_bytes(32)
         self._signer = TimestampSigner(secret, digest_method=hashlib.sha256)
         self.tokens: list[Token] = []
+        self._open_until = 0  # when uploads without a token end
+
+    def renew(self, tokens: list[Token]) -> None:
+        """Use the tokens of the store as they are now."""
+        self.tokens = tokens
+        self._open_until = max((token.expires for token in tokens if token.sha256 == ANYONE), default=0)
 
     def grant(self, authorization: bytes | None) -> Grant | None:
         """What an Authorization header allows; None without a header. A wrong one is refused."""
@@ -60,11 +72,9 @@ class Access:
         if scheme.lower() != b"bearer" or not given or len(given) > _LONGEST:
             raise Refusal(401, "the Authorization header must be: Bearer TOKEN")
         found: Grant | None = None
-        hashed = digest(given)
-        for (
-            token
-        ) in self.tokens:  # all of them, in constant time, so that the time reveals nothing about any token
-            if hmac.compare_digest(hashed, token.sha256):
+        hashed, now = digest(given), time.time()
+        for token in self.tokens:  # all, in constant time: the time reveals nothing about any token
+            if hmac.compare_digest(hashed, token.sha256) and now < token.expires and len(given) >= _SHORTEST:
                 found = Grant(token.scope, token.number)
         if found is not None:
             return found
@@ -79,8 +89,8 @@ class Access:
         grant = self.grant(authorization)
         if grant is not None and grant.allows(scope):
             return grant
-        if scope == "upload" and self._settings.open_upload:
-            return Grant("upload", 0)
+        if scope == "send" and time.time() < self._open_until:
+            return _ANYONE
         if grant is None:
             raise Refusal(401, f"this needs a token with the scope {scope}")
         raise Refusal(403, f"the token's scope is {grant.scope}: this needs {scope}")
@@ -99,7 +109,7 @@ class Access:
 
 @dataclass
 class Rates:
-    """A token bucket for each upload token, with the capacity of a minute, that fills at `rate` reports per second."""
+    """A token bucket for each token, with the capacity of a minute, that fills at `rate` reports per second."""
 
     rate: float
     _buckets: dict[int, tuple[float, float]] = field(default_factory=dict)

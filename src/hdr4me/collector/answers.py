@@ -34,7 +34,7 @@ class Asked:
     """The parameters of a query: re-calibration method (None: raw), confidence level, whether to omit quarantine."""
 
     recalibrate: str | None = None
-    level: float = 0.95
+    confidence: float = 0.95
     without_quarantine: bool = False
 
 
@@ -48,24 +48,26 @@ class Snapshot:
     look: int  # the number of the snapshot, from 1: alarms spend their error probability over all of them
     every: Tally
     clean: Tally  # of the reports outside quarantine
-    documents: dict[Asked, dict[str, Any]] = field(default_factory=dict)
+    documents: dict[Asked | str, dict[str, Any]] = field(default_factory=dict)  # by query; "alarms"
 
-    def save(self, path: Path) -> None:
-        """Write the snapshot to a file, which replaces the one before; a failure leaves no file."""
+    def save(self, path: Path, store: str) -> None:
+        """Write the snapshot of a store to a file, which replaces the one before; a failure leaves no file."""
         every, clean = dumps(self.every), dumps(self.clean)
         left_out = [[quarantine.hour, quarantine.source] for quarantine in self.left_out]
         head = {"stored": self.stored, "state": self.state, "left_out": left_out, "look": self.look}
-        head["every"] = len(every)
+        head |= {"every": len(every), "store": store}
         with suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_bytes(path, json.dumps(head).encode() + b"\n" + every + clean, mode=0o600)
 
     @classmethod
-    def load(cls, path: Path, survey: Survey) -> Snapshot | None:
-        """The snapshot in a file, after the checksums of its tallies were verified; None if it is unreadable."""
+    def load(cls, path: Path, survey: Survey, store: str) -> Snapshot | None:
+        """The snapshot in a file, after its checksums were verified; None if it is unreadable or of another store."""
         try:
             first, _, rest = path.read_bytes().partition(b"\n")
             head = json.loads(first)
+            if head["store"] != store:
+                return None
             every, clean = loads(rest[: head["every"]], survey), loads(rest[head["every"] :], survey)
             left_out = tuple(Quarantine(hour, source) for hour, source in head["left_out"])
             return cls(int(head["stored"]), str(head["state"]), left_out, int(head["look"]), every, clean)
@@ -109,6 +111,10 @@ class Answers:
         self._enough(held.every)
         return held
 
+    def shown(self, number: int) -> Snapshot | None:
+        """The snapshot that is shown of a round, if there is one in memory."""
+        return self._snapshots.get(number)
+
     def _enough(self, tally: Tally | None) -> Tally:
         if tally is None or tally.n_reports < self._least:
             raise Refusal(409, f"no answer is given from fewer than {self._least} reports")
@@ -123,7 +129,7 @@ class Answers:
         """The snapshot that another worker or a previous run shows, or a new one if that is old."""
         path = None if self._folder is None else self._folder / f"round-{round.number}.shown"
         if path is not None:
-            kept = Snapshot.load(path, self._store.survey(round.fingerprint))
+            kept = Snapshot.load(path, self._store.survey(round.fingerprint), self._store.id)
             held = kept or held
             if kept is not None and not self._is_old(kept, round, left_out):
                 self._snapshots[round.number] = kept
@@ -135,7 +141,7 @@ class Answers:
         if every.n_reports >= self._least:
             self._snapshots[round.number] = taken
             if path is not None:
-                taken.save(path)
+                taken.save(path, self._store.id)
         return taken
 
     def tally(self, number: int, *, without_quarantine: bool = False) -> Tally:
@@ -175,7 +181,7 @@ class Answers:
                 "averages of memoized responses are not re-calibrated: ask for one round, or for noise=fresh",
             )
         else:
-            found = estimated(tallies[0], asked) | _averaged(tallies, asked.level)
+            found = estimated(tallies[0], asked) | _averaged(tallies, asked.confidence)
         numbers = [round.number for round in rounds if round.number not in left_out]
         return {**found, "series": series, "rounds": numbers, "too_few_reports": left_out}
 
@@ -185,11 +191,11 @@ def estimated(tally: Tally, asked: Asked) -> dict[str, Any]:
     found, advice = tally.estimate(), []
     if asked.recalibrate is not None:
         better = found.recalibrate(asked.recalibrate)
-        rows, advice = better.table(level=asked.level), list(better.advice)
+        rows, advice = better.table(level=asked.confidence), list(better.advice)
     else:
-        rows = found.table(asked.level)
+        rows = found.table(asked.confidence)
     about = {"reports": tally.n_reports, "rejected": tally.rejected, "simultaneous": False}
-    made = provenance(tally.survey.fingerprint, tally.survey.epsilon, asked.level)
+    made = provenance(tally.survey.fingerprint, tally.survey.epsilon, asked.confidence)
     return {**made, **about, "advice": advice, "rows": rows}
 
 
@@ -202,15 +208,15 @@ def together(tallies: Sequence[Tally]) -> Tally:
     return total
 
 
-def _averaged(tallies: Sequence[Tally], level: float) -> dict[str, Any]:
+def _averaged(tallies: Sequence[Tally], confidence: float) -> dict[str, Any]:
     """The fields of the document for the average of rounds with memoized responses."""
     answers = [tally.estimate() for tally in tallies]
     values, errors = [answer.value for answer in answers], [answer.standard_error for answer in answers]
     stale = stale_slack(answers, ROW_BUDGET)
     found = average(values, errors, memoized=True, stale=stale)
     fewest = np.min([answer.n_answers for answer in answers], axis=0)
-    reach = quantile(level, fewest) * found.standard_error + found.slack
-    rows = answers[0].table(level)
+    reach = quantile(confidence, fewest) * found.standard_error + found.slack
+    rows = answers[0].table(confidence)
     for i, row in enumerate(rows):
         row |= {
             "estimate": float(found.estimate[i]),

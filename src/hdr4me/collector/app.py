@@ -33,15 +33,25 @@ from hdr4me.collector.stores.protocol import Quarantine
 from hdr4me.collector.upload import Upload, header_of, reading
 from hdr4me.errors import InvalidInput
 from hdr4me.explanation import explain
+from hdr4me.framework.prediction import Prediction
 from hdr4me.pages.document import Block, Heading, Table, Text
-from hdr4me.statistics.intervals import quantile
-from hdr4me.survey import Survey
+from hdr4me.survey import Survey, Tolerance
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 _MOST_DOCUMENT = 8 << 20
+_ASKED = frozenset({"confidence", "recalibrate", "without"})
+_PARAMETERS = {
+    "/": frozenset({"round"}),
+    "/answer": frozenset({"round"}),
+    "/v1/rounds/{round}/estimate": _ASKED,
+    "/v1/rounds/{round}/estimate.csv": _ASKED,
+    "/v1/rounds/{round}/tally": frozenset({"without"}),
+    "/v1/series/{series}/estimate": _ASKED | {"noise"},
+    "/v1/surveys/{fingerprint}/explanation": frozenset({"audience"}),
+}
 
 
 def build_app(collector: Collector) -> ASGIApp:
@@ -56,7 +66,7 @@ def build_app(collector: Collector) -> ASGIApp:
 
     inner = Router(
         routes=[
-            Route(path, routes.needing(scope, endpoint), methods=[method])
+            Route(path, routes.needing(path, scope, endpoint), methods=[method])
             for method, path, scope, endpoint in (
                 ("GET", "/healthz", "", routes.healthz),
                 ("GET", "/readyz", "", routes.readyz),
@@ -70,10 +80,12 @@ def build_app(collector: Collector) -> ASGIApp:
                 ("GET", "/v1/rounds/{round}/estimate.csv", "read", routes.estimate),
                 ("GET", "/v1/rounds/{round}/tally", "read", routes.tally),
                 ("GET", "/v1/rounds/{round}/reports.parquet", "admin", routes.parquet),
-                ("DELETE", "/v1/rounds/{round}/reports/{id}", "", routes.delete),
+                ("DELETE", "/v1/rounds/{round}/reports", "", routes.delete),
+                ("POST", "/v1/rounds/{round}/reports", "", routes.no_round),
                 ("GET", "/v1/series/{series}/estimate", "read", routes.series),
                 ("GET", "/v1/surveys/{fingerprint}", "", routes.survey),
                 ("GET", "/v1/surveys/{fingerprint}/explanation", "", routes.explanation),
+                ("GET", "/v1/acts", "admin", routes.acts),
                 ("POST", "/v1/session", "", routes.session),
                 ("GET", "/", "", routes.page),
                 ("GET", "/answer", "", routes.page),
@@ -93,12 +105,17 @@ class _Routes:
     def __init__(self, collector: Collector) -> None:
         self._c = collector
 
-    def needing(self, scope: str, endpoint: Endpoint) -> Endpoint:
-        """An endpoint that needs a token with a scope; an empty scope needs no token."""
+    def needing(self, path: str, scope: str, endpoint: Endpoint) -> Endpoint:
+        """The endpoint of a path that needs a token with a scope; an empty scope needs no token."""
+        known = _PARAMETERS.get(path, frozenset())
 
         async def checked(request: Request) -> Response:
+            request.scope["hdr4me.route"] = path
+            if unknown := sorted(set(request.query_params) - known):
+                allowed = ", ".join(sorted(known)) or "none"
+                raise Refusal(400, f"the parameter {unknown[0][:40]!r} is unknown; allowed here: {allowed}")
             if scope:
-                self._c.access.require(header_of(request.scope, b"authorization"), scope)
+                request.state.who = self._c.access.require(header_of(request.scope, b"authorization"), scope)
             return await endpoint(request)
 
         return checked
@@ -132,7 +149,9 @@ class _Routes:
         if not self._c.ready or self._c.full:
             raise Refusal(503, "the store does not answer or its disk is nearly full", retry_after=2)
         await self._c.read(self._c.store.ping)
-        return _json({"status": "ready"})
+        jump = round(self._c.clock.jump)
+        about = {"clock": f"the system's clock has jumped by {jump} seconds: set it right"} if jump else {}
+        return _json({"status": "ready"} | about)
 
     async def metrics(self, request: Request) -> Response:
         text = await self._c.read(generate_latest, _Counts(self._c))
@@ -143,13 +162,19 @@ class _Routes:
         key = document.get("key") if isinstance(document, dict) else None
         if not isinstance(key, str):
             raise Refusal(400, 'the body must be {"key": …}, the key of the dashboard\'s link')
-        return _json({"token": self._c.access.open_session(key)})
+        token = self._c.access.open_session(key)
+        await self._c.read(self._c.store.record, "session opened", "the link of the dashboard")
+        return _json({"token": token})
+
+    async def acts(self, request: Request) -> Response:
+        """The log of administrative acts."""
+        return _json({"acts": [act._asdict() for act in await self._c.read(self._c.store.acts)]})
 
     async def rounds(self, request: Request) -> Response:
         """Every round; the number of reports is given to readers only."""
         grant = self._c.access.grant(header_of(request.scope, b"authorization"))
         found = []
-        for round in await self._c.read(self._c.store.rounds):
+        for round in self._c.rounds:
             row: dict[str, Any] = {
                 "round": round.number,
                 "survey": round.fingerprint,
@@ -178,11 +203,12 @@ class _Routes:
     async def open_round(self, request: Request) -> Response:
         async with reading(self._c, request.scope, request.receive, _MOST_DOCUMENT) as body:
             survey = await self._c.parse(Survey.from_json, body)
-        round = await self._c.change_round(self._c.store.open_round, survey, "round opened")
+        round = await self._c.change_round(self._c.store.open_round, survey, "opened", request.state.who)
         return _json({"round": round.number, "survey": round.fingerprint, "state": round.state}, 201)
 
     async def close_round(self, request: Request) -> Response:
-        round = await self._c.change_round(self._c.store.close_round, self._number(request), "round closed")
+        change, number = self._c.store.close_round, self._number(request)
+        round = await self._c.change_round(change, number, "closed", request.state.who)
         return _json({"round": round.number, "state": round.state})
 
     async def quarantine(self, request: Request) -> Response:
@@ -196,14 +222,23 @@ class _Routes:
             raise Refusal(400, '"on" must be true or false')
         chosen = Quarantine(given.get("hour"), given.get("source"))
         await self._c.read(self._c.store.set_quarantine, number, chosen, on=on)
+        what = f"hour {chosen.hour}, source {chosen.source} {'quarantined' if on else 'released'}"
+        await self._c.read(self._c.store.record, f"round {number}: {what}", str(request.state.who))
         return _json({"round": number, "quarantines": await self._c.read(self._c.store.quarantines, number)})
 
+    async def no_round(self, request: Request) -> Response:
+        """An upload to something that is not the number of a round."""
+        raise Refusal(404, "the number of a round is a positive integer")
+
     async def delete(self, request: Request) -> Response:
-        """Delete a report; the id is the permission."""
-        number, text = self._number(request), request.path_params["id"]
-        id = id_of(text.encode()) if len(text) == 32 else None
+        """Delete a report; its id is the permission, and is in the body so that no log of addresses contains it."""
+        number, given = self._number(request), await self._document(request)
+        text = given.get("id") if isinstance(given, dict) else None
+        id = id_of(text.encode("utf-8", "replace")) if isinstance(text, str) else None
         if id is None:
-            raise Refusal(404, "an id has 32 hexadecimal digits")
+            raise Refusal(400, 'the body must be {"id": "32 hexadecimal digits"}')
+        if wait := self._c.deletions.take(0, 1):
+            raise Refusal(429, "too many deletions at once: try again later", retry_after=int(wait) + 1)
         if not await self._c.read(self._c.store.delete, number, id):
             raise Refusal(404, "there is no report of this id")
         return Response(status_code=204)
@@ -212,7 +247,10 @@ class _Routes:
         return _json(await self._c.read(status_of, self._c, self._number(request)))
 
     async def estimate(self, request: Request) -> Response:
-        found = await self._c.read(self._c.answers.document, self._number(request), _asked(request))
+        number = self._number(request)
+        found = await self._c.read(self._c.answers.document, number, _asked(request))
+        if damaged := self._c.damaged(number):
+            found = {**found, "damaged_blocks": damaged}
         if request.url.path.endswith(".csv"):
             return Response(as_csv(found), media_type="text/csv; charset=utf-8")
         return _json(found)
@@ -228,7 +266,8 @@ class _Routes:
     async def tally(self, request: Request) -> Response:
         number = self._number(request)
         tally = await self._c.read(self._c.answers.tally, number, without_quarantine=_without(request))
-        return Response(dumps(tally), headers=_attachment(f"round-{number}.tally", "octet-stream"))
+        headers = _attachment(f"round-{number}.tally", "octet-stream")
+        return Response(dumps(tally), headers={**headers, "x-damaged-blocks": str(self._c.damaged(number))})
 
     async def parquet(self, request: Request) -> Response:
         """Every stored report with its id, as one Parquet file that is made while it is sent."""
@@ -237,6 +276,7 @@ class _Routes:
         if round.state == "finalized":
             raise Refusal(410, f"round {number} is finalized: only its tally is kept")
         headers = _attachment(f"round-{number}.parquet", "vnd.apache.parquet")
+        await self._c.read(self._c.store.record, f"round {number} exported", str(request.state.who))
         return StreamingResponse(self._parquet_pieces(number), headers=headers)
 
     async def _parquet_pieces(self, number: int) -> AsyncIterator[bytes]:
@@ -286,15 +326,15 @@ def _without(request: Request) -> bool:
 
 
 def _asked(request: Request) -> Asked:
-    text = request.query_params.get("level", "0.95")
+    text = request.query_params.get("confidence", "0.95")
     try:
-        level = float(text)
+        confidence = float(text)
     except ValueError:
-        level = math.nan
-    if not 0 < level < 1:
-        raise InvalidInput.of("level", text[:40], "a number between 0 and 1")
+        confidence = math.nan
+    if not 0 < confidence < 1:
+        raise InvalidInput.of("confidence", text[:40], "a number between 0 and 1")
     method = request.query_params.get("recalibrate")
-    return Asked(None if method in (None, "", "raw") else method, level, _without(request))
+    return Asked(None if method in (None, "", "raw") else method, confidence, _without(request))
 
 
 def status_of(collector: Collector, number: int) -> dict[str, Any]:
@@ -325,38 +365,50 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         "by_hour": sorted(by_hour.items()),
         "by_source": sorted(by_source.items()),
         "rejected": store.rejections(number),
-        "plan": _plan(tally, settings.tolerance),
+        "plan": _plan(tally, survey, settings.tolerance),
         "manipulation_bounds": [one.to_dict() for one in manipulation_bounds(survey, present)],
         **({"alarms": []} if held is None else _alarms(held)),
         "quarantines": store.quarantines(number),
-        "damaged_blocks": len([damage for damage in store.damage() if damage.round in (None, number)]),
+        "damaged_blocks": collector.damaged(number),
     }
 
 
-def _plan(tally: Tally | None, tolerance: float | None) -> dict[str, Any]:
-    """The half-width of the widest 95 % interval as a share of its range, and the planned tolerance."""
+def _plan(tally: Tally | None, survey: Survey, given: float | None) -> dict[str, Any]:
+    """The planned tolerance, the one that is kept now, and the reports that are needed, by the rule of `hd.plan`.
+
+    Tolerances are on the scale [−1, 1], frequencies on [0, 1]. Without a plan, `half_width` is that of each estimate.
+    """
+    planned = survey.tolerance if given is None else Tolerance.of(given, survey.schema)
+    scaled = {} if planned is None else planned.scaled(survey.schema)
+    least = min(scaled.values(), default=None)
     if tally is None:
-        return {"tolerance": tolerance, "half_width": None, "reports_needed": None}
+        return {"tolerance": least, "half_width": None, "reports_needed": None}
     answer = tally.estimate()
-    # The scale of a mean is [-1, 1], of a frequency [0, 1].
-    share = answer.scaled_error / np.where(np.array(answer.statistics) == "mean", 2, 1)
-    reach = quantile(0.95, answer.n_answers) * share
-    widest = float(np.max(reach[np.isfinite(reach)], initial=0.0))
-    needed = None
-    if tolerance is not None and widest > 0:
-        needed = int(np.ceil(tally.n_reports * (widest / tolerance) ** 2))
-    return {"tolerance": tolerance, "half_width": widest, "reports_needed": needed}
+    rows = [i for i, name in enumerate(answer.dimensions) if planned is None or name in scaled]
+    errors = answer.scaled_error[rows] / np.array([scaled.get(answer.dimensions[i], 1.0) for i in rows])
+    errors = errors[np.isfinite(errors)]
+    law = Prediction(np.zeros_like(errors), errors**2, np.ones(errors.shape, np.int64))
+    kept = 0.0
+    if errors.size:
+        kept = law.tolerance(
+            0.95 if planned is None else planned.probability, jointly=bool(planned and planned.jointly)
+        )
+    needed = None if planned is None else math.ceil(tally.n_reports * kept**2)
+    return {"tolerance": least, "half_width": kept * (least or 1.0), "reports_needed": needed}
 
 
 def _alarms(held: Snapshot) -> dict[str, Any]:
     """Counts that are not plausible for a population of users; the error probability is spent over all snapshots."""
+    if "alarms" in held.documents:
+        return held.documents["alarms"]
     found = watch(held.every, look=held.look)
-    return {
+    held.documents["alarms"] = {
         "alarms": [{"name": a.kind, "level": found.level, **a.to_dict()} for a in found.alarms],
         "look": found.look,
         "alarm_level": found.level,
         "alarm_tests": found.n_tests,
     }
+    return held.documents["alarms"]
 
 
 @dataclass(eq=False)
@@ -371,7 +423,11 @@ class _Counts(registry.Collector):
         rejected = CounterMetricFamily(
             "hdr4me_uploads_rejected", "Uploads that were rejected", labels=["round", "reason"]
         )
+        alarms = GaugeMetricFamily("hdr4me_alarms", "Alarms at the last snapshot", labels=["round"])
         for round in store.rounds():
+            shown = self._collector.answers.shown(round.number)
+            if shown is not None:
+                alarms.add_metric([str(round.number)], len(_alarms(shown)["alarms"]))
             stored.add_metric([str(round.number), round.state], round.stored)
             reasons = Counter[str]()
             for rejection in store.rejections(round.number):
@@ -380,6 +436,10 @@ class _Counts(registry.Collector):
                 rejected.add_metric([str(round.number), reason], count)
         yield stored
         yield rejected
+        yield alarms
+        jump = self._collector.clock.jump
+        yield GaugeMetricFamily("hdr4me_clock_jump_seconds", "Jump of the system's clock", value=jump)
+        yield self._collector.requests.metric()
         yield GaugeMetricFamily("hdr4me_damaged_blocks", "Damaged blocks found", value=len(store.damage()))
         free = store.free_space()
         if free is not None:
@@ -388,6 +448,12 @@ class _Counts(registry.Collector):
         held = self._collector.body_bytes
         for family, name, text, value in (
             (GaugeMetricFamily, "hdr4me_reports_waiting", "Reports that wait to be written", writer.waiting),
+            (
+                GaugeMetricFamily,
+                "hdr4me_bytes_waiting",
+                "Bytes that wait to be written",
+                writer.waiting_bytes,
+            ),
             (GaugeMetricFamily, "hdr4me_body_bytes", "Bytes of requests that are being read", held),
             (CounterMetricFamily, "hdr4me_commits", "Transactions written by this worker", writer.commits),
             (CounterMetricFamily, "hdr4me_commit_seconds", "Seconds spent in them", writer.commit_seconds),

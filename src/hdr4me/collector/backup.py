@@ -23,7 +23,7 @@ from hdr4me.survey import Survey
 from hdr4me.survey.canonical import parse
 from hdr4me.tally.file import loads
 
-FORMAT, VERSION = "hdr4me-backup", 1
+FORMAT, VERSION = "hdr4me-backup", 2
 _LONGEST_HEADER = 1 << 16
 FilePath = str | os.PathLike[str]
 
@@ -191,20 +191,36 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def restore(source: FilePath, where: FilePath) -> Contents:
-    """Make a store of a verified backup: a new SQLite file, or the tables of a PostgreSQL database without rounds."""
+def _renew(body: Path, keep_tokens: bool) -> None:
+    """Make a verified copy a store of its own."""
+    with closing(sqlite.connect(body)) as connection, sqlite.transaction(connection, body):
+        connection.execute("update settings set value = lower(hex(randomblob(16))) where name = 'store'")
+        if not keep_tokens:
+            connection.execute("delete from tokens")
+
+
+def restore(source: FilePath, where: FilePath, *, keep_tokens: bool = False) -> Contents:
+    """Make a store of a verified backup: a new SQLite file, or the tables of a PostgreSQL database without rounds.
+
+    The store has a new id, and no tokens unless `keep_tokens`: a token may have been revoked since the backup.
+    """
     if not is_postgres(where):
-        target = Path(where)
-        if target.exists() or target.with_name(target.name + "-wal").exists():
-            raise InvalidInput(f"{where} exists already: restore into a new file, then move it")
+        target = sqlite.real_path(where)
+        beside = sqlite.side_files(target)
+        if target.exists():
+            raise InvalidInput(f"{where} exists already: move it and its side files away, then restore")
+        if beside:
+            raise InvalidInput(f"{beside[0]} belongs to an earlier store: move it away, then restore")
         with replacing(target, mode=0o600) as temporary, _folder(target) as folder:
             contents = _extract(Path(source), body := Path(folder, "body.db"))
+            _renew(body, keep_tokens)
             shutil.copyfile(body, temporary)
         return contents
     from hdr4me.collector.stores.postgres.database import Database, fill
 
     with tempfile.TemporaryDirectory() as folder:
         contents = _extract(Path(source), body := Path(folder, "body.db"))
+        _renew(body, keep_tokens)
         with (
             closing(sqlite.connect(body, readonly=True)) as copy,
             closing(Database(str(where))) as database,

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import secrets
 import struct
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.collector.clock import CLOCK
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.blocks import from_wire
 from hdr4me.survey import Survey
@@ -24,13 +24,15 @@ ID_SIZE = 16  # bytes of a report's id: random, generated with the report, never
 # Block numbers below it are random; the SQLite store numbers small blocks from here on until it merges them.
 FRESH = 1 << 61
 
+_INTEGERS = [int, int, int]
+
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
 
 
 def hour_now() -> int:
     """Hours since 1970: no finer time is stored."""
-    return int(time.time() // 3600)
+    return int(CLOCK.now() // 3600)
 
 
 @dataclass(slots=True, eq=False)
@@ -49,9 +51,9 @@ class Batch:
     written: asyncio.Future[None] | None = None  # done when the result is durable
 
     def __post_init__(self) -> None:
-        for name, value in (("round", self.round), ("hour", self.hour), ("source", self.source)):
-            if type(value) is not int or not 0 <= value < 1 << 31:
-                raise InvalidInput.of(name, value, "an integer from 0 to 2^31 - 1")
+        numbers = (self.round, self.hour, self.source)
+        if [*map(type, numbers)] != _INTEGERS or min(numbers) < 0 or max(numbers) >= 1 << 31:
+            raise InvalidInput.of("round, hour, source", numbers, "integers from 0 to 2^31 - 1")
         if type(self.ids) is not bytes or len(self.ids) % ID_SIZE:
             raise InvalidInput.of("ids", self.ids[:40], f"{ID_SIZE} bytes for each report")
         n, size = len(self), len(self.data)
@@ -61,6 +63,11 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.ids) // ID_SIZE
+
+    @property
+    def size(self) -> int:
+        """Its bytes of ids and reports."""
+        return len(self.ids) + len(self.data)
 
     @property
     def duplicates(self) -> int:
@@ -102,7 +109,13 @@ class Group:
         )
         keys = [(batch.hour, batch.source) for batch in batches]
         self._keys = sorted(set(keys))
+        self.numbers = [secrets.randbits(61) for _ in self._keys]  # of the blocks
         self._key_of = np.array([self._keys.index(key) for key in keys])[self._owners]
+
+    @property
+    def places(self) -> bytes:
+        """For each id the index of its block's number in `numbers`, in two bytes, little-endian."""
+        return self._key_of.astype("<u2").tobytes()
 
     def refuse(self) -> None:
         """The round is not open: none of the reports is stored."""
@@ -124,7 +137,7 @@ class Group:
                 continue
             sizes, data = self._take(self._order[chosen])
             ids = self._ids[chosen].tobytes()
-            block = Block(secrets.randbits(61), self.round, hour, source, ids, sizes, data)
+            block = Block(self.numbers[key], self.round, hour, source, ids, sizes, data)
             try:
                 found.append((block, block.rows(survey)))
             except FormatError as error:

@@ -26,6 +26,7 @@ class Limits:
     waiting_reports: int = 1_000_000  # that wait to be written, before 503 is answered
     connections: int = 8_192  # before 503 is answered
     rate: float = 100_000.0  # reports per second for each upload token, over a minute
+    deletions: float = 20.0  # of reports per second, over a minute
     free_bytes: int = 256 << 20  # minimum of free space for the store; below it 507 is answered
 
     def __post_init__(self) -> None:
@@ -43,8 +44,7 @@ class Settings:
     min_reports: int = 100  # no answer from fewer valid reports; also the smallest step between two answers
     origins: tuple[str, ...] = ()  # origins (https://example.org) whose pages may call the collector
     retain_days: int = 7  # days after closing until only the tally of a round is kept
-    open_upload: bool = True  # whether reports are accepted without a token
-    tolerance: float | None = None  # the planned half-width of 95 % intervals, as a share of the range
+    tolerance: float | None = None  # the planned tolerance, as in `hd.plan`; by default that of the survey
     secret: bytes = b""  # signs sessions; the same in all workers
     link_key: str = ""  # the key of the dashboard's link
     run_folder: str = ""  # a folder of this run that all workers share
@@ -56,7 +56,7 @@ class Settings:
         if type(self.retain_days) is not int or self.retain_days < 0:
             raise InvalidInput.of("retain_days", self.retain_days, "a nonnegative number of days")
         if self.tolerance is not None and not 0 < self.tolerance <= 1:
-            raise InvalidInput.of("tolerance", self.tolerance, "a share of the range, above 0 and at most 1")
+            raise InvalidInput.of("tolerance", self.tolerance, "on the scale [−1, 1], above 0 and at most 1")
         for origin in self.origins:
             if not _ORIGIN.fullmatch(origin):
                 raise InvalidInput.of(

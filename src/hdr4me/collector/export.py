@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hdr4me.collector.batch import Block
+from hdr4me.collector.batch import FRESH, Block
 from hdr4me.collector.forms import Forms
 from hdr4me.collector.stores.protocol import Store
 from hdr4me.io.arrow import ID, ID_SIZE, schema_of
@@ -55,7 +55,9 @@ def write_parquet(store: Store, number: int, survey: Survey) -> Generator[bytes,
         held: list[Block] = []
         for block in store.blocks(number):
             held.append(block)
-            if sum(map(len, held)) >= _ROWS:
+            if (
+                sum(map(len, held)) >= _ROWS and block.number < FRESH
+            ):  # numbers from FRESH are in order of arrival
                 writer.write_batch(_record_batch(held, schema))
                 held = []
                 yield pieces.take()
@@ -65,7 +67,7 @@ def write_parquet(store: Store, number: int, survey: Survey) -> Generator[bytes,
 
 
 def _record_batch(blocks: list[Block], schema: pa.Schema) -> pa.RecordBatch:
-    ids = b"".join([block.id_bytes for block in blocks])
-    column: Any = pa.Array.from_buffers(pa.binary(ID_SIZE), len(ids) // ID_SIZE, [None, pa.py_buffer(ids)])
-    payloads = [payload for block in blocks for payload in block.payloads]
-    return pa.record_batch([pa.array(payloads, schema.field(0).type), column], schema=schema)
+    """The reports of some blocks, sorted by their random ids: the order of arrival is lost."""
+    pairs = sorted(pair for block in blocks for pair in zip(block.ids, block.payloads, strict=True))
+    columns = [[payload for _, payload in pairs], [id for id, _ in pairs]]
+    return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)

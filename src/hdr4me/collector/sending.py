@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import secrets
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -28,6 +29,7 @@ from hdr4me.survey import Survey
 # The formats of a batch, and their content types.
 FORMS = {"arrow": "application/vnd.apache.arrow.stream", "ndjson": "application/x-ndjson"}
 MOST = 10_000
+BATCH_BYTES = 4 << 20  # of one request; a collector accepts 8 MiB by default
 _TRIES = 8
 _LONGEST_WAIT = 60.0
 _AGAIN = {408, 425, 429, 500, 502, 503, 504, 507}
@@ -37,6 +39,8 @@ Bytes = NDArray[np.uint8]
 
 class NotAccepted(HDR4MEError):
     """The collector did not accept a batch; the spool still holds all reports."""
+
+    status = 0  # of the last answer over HTTP
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,19 @@ class Spool:
     def assign_ids(self, n: int) -> None:
         """Generate an id for each of the n reports; then the spool is complete and can be sent."""
         write_bytes(self.folder / "ids", secrets.token_bytes(ID_SIZE * n))
+
+    def bound(self, find: Callable[[int | None], int], round: int | None) -> int:
+        """The round of the spool, which is the same whenever it is sent: in two rounds a report would count twice."""
+        file = self.folder / "round"
+        if not file.is_file():
+            write_bytes(file, str(find(round)).encode())
+        text = file.read_bytes()
+        if not text.isdigit():
+            raise FormatError(f"{file} is damaged: it must contain the number of a round")
+        number = int(text)
+        if round not in (None, number):
+            raise InvalidInput(f"{self.folder} was sent to round {number}: send it to that round again")
+        return number
 
     def batches(self, most: int = MOST) -> Iterator[tuple[Bytes, Bytes]]:
         """Ids and rows of at most `most` reports each, in the spool's order."""
@@ -122,8 +139,10 @@ def send(
 ) -> Sent:
     """Send a spool; each batch is sent again, after a random and growing delay, until the collector accepts it.
 
-    The reports go to the given round, or to the latest open round of the survey. NotAccepted means that the collector
-    refused a batch or was not reachable; the spool can be sent again.
+    The reports go to the given round, or to the latest open round of the survey; a spool that is sent again goes to the
+    same round. NotAccepted means that the collector refused a batch or was not reachable; the spool can be sent again.
+    A batch has at most 10,000 reports and 4 MiB; if the collector answers that it is too large (413), its halves are
+    sent.
     """
     if form not in FORMS:
         raise InvalidInput.of("form", form, f"one of {', '.join(FORMS)}")
@@ -133,14 +152,28 @@ def send(
     with (
         nullcontext(client) if client else httpx.Client(base_url=url, timeout=60.0, headers=access) as opened
     ):
-        number = find_round(opened, spool.survey, round)
-        for ids, rows in spool.batches():
-            body = (dumps if form == "arrow" else as_lines)(ids, rows, spool.survey)
+        number = spool.bound(partial(find_round, opened, spool.survey), round)
+
+        def deliver(ids: Bytes, rows: Bytes) -> None:
+            body, half = (dumps if form == "arrow" else as_lines)(ids, rows, spool.survey), len(rows) // 2
             post = partial(opened.post, f"/v1/rounds/{number}/reports", content=body, headers=headers)
-            answer = _ask(post, wait)
-            found = (int(answer["stored"]), int(answer["duplicates"]), len(answer["rejected"]))
-            totals = [total + n for total, n in zip(totals, found, strict=True)]
+            try:
+                answer = _ask(post, wait) if len(body) <= BATCH_BYTES or not half else None
+            except NotAccepted as error:
+                if error.status != 413 or not half:
+                    raise
+                answer = None
+            if answer is None:  # the batch is too large
+                deliver(ids[:half], rows[:half])
+                deliver(ids[half:], rows[half:])
+                return
+            rejected = len(answer["rejected"]) + int(answer.get("more_rejected", 0))
+            found = (int(answer["stored"]), int(answer["duplicates"]), rejected)
+            totals[:] = [total + n for total, n in zip(totals, found, strict=True)]
             progress(len(rows))
+
+        for ids, rows in spool.batches(max(1, min(MOST, BATCH_BYTES // (spool.survey.report_size + 64)))):
+            deliver(ids, rows)
     return Sent(*totals)
 
 
@@ -156,6 +189,14 @@ def _ask(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) ->
         except httpx.UnsupportedProtocol:
             raise InvalidInput("the collector's address must begin with http:// or https://") from None
         except httpx.TransportError as error:
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, ssl.SSLError):
+                cause = cause.__cause__ or cause.__context__
+            if cause is not None:
+                said = getattr(cause, "verify_message", "") or cause.reason or "no TLS at this address"
+                raise NotAccepted(
+                    f"the collector's TLS certificate or protocol is not accepted: {said}"
+                ) from None
             reason = f"the collector cannot be reached ({type(error).__name__})"
         else:
             try:
@@ -169,7 +210,9 @@ def _ask(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) ->
                     return found
                 raise NotAccepted("the answer is not from a collector: check the address")
             if response.status_code not in _AGAIN:
-                raise NotAccepted(reason)
+                refused = NotAccepted(reason)
+                refused.status = response.status_code
+                raise refused
             text = response.headers.get("retry-after", "")
             asked = min(float(text), _LONGEST_WAIT) if text.isascii() and text.isdigit() else 0.0
         if attempt + 1 < _TRIES:  # full jitter: senders that were refused together do not retry together

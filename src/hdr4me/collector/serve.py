@@ -57,7 +57,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         self._since: float | None = self.loop.time()
         self._head = self._bytes = self._buffered = 0
         self._stuck: float | None = None
-        self._ended = False
+        self._ended = self._too_long = False
 
     def data_received(self, data: bytes) -> None:
         if self._ended:
@@ -78,6 +78,10 @@ class DeadlineProtocol(HttpToolsProtocol):
             self._since = self.loop.time()
 
     def on_headers_complete(self) -> None:
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > self.limits.header_bytes:
+            self._too_long = True
+            raise ValueError("the headers are too long")  # ends the parsing of this connection
         self._head = -(1 << 62)  # until the request is complete, only its body follows
         super().on_headers_complete()
 
@@ -87,7 +91,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        self._end(_BAD)
+        self._end(_LONG_HEAD if self._too_long else _BAD)
 
     def sweep(self, now: float) -> None:
         """End the connection if its client is too slow."""

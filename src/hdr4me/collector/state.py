@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from itertools import accumulate
 from typing import TypeVar
+from weakref import WeakValueDictionary
+
+from prometheus_client.core import HistogramMetricFamily
 
 from hdr4me.collector.access import Access, Rates
 from hdr4me.collector.answers import Answers
 from hdr4me.collector.batch import Batch, hour_now
-from hdr4me.collector.config import Settings
+from hdr4me.collector.clock import CLOCK
+from hdr4me.collector.config import Limits, Settings
 from hdr4me.collector.errors import Log, Refusal, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from hdr4me.collector.forms import Forms
 from hdr4me.collector.stores.protocol import Round, Store, finalize_due
 from hdr4me.errors import HDR4MEError
 
-MOST_AT_ONCE = 200_000  # reports in a transaction, beyond which the rest waits for the next
+# Reports and bytes in a transaction, beyond which the rest waits for the next.
+MOST_AT_ONCE, MOST_BYTES = 200_000, 16 << 20
 
 
 class Writer:
     """One writer for a store; `submit` is called in the event loop, the store in a thread of its own."""
 
-    def __init__(self, store: Store, most_waiting: int, log: Log) -> None:
-        self.store, self.most_waiting, self.log = store, most_waiting, log
-        self.waiting = self.commits = 0
+    def __init__(self, store: Store, limits: Limits, log: Log) -> None:
+        self.store, self.limits, self.log = store, limits, log
+        self.waiting = self.waiting_bytes = self.commits = 0
         self.commit_seconds = 0.0
         self._queue: deque[Batch] = deque()
         self._rejected: Counter[tuple[int, str, int]] = Counter()
@@ -46,11 +54,12 @@ class Writer:
         """Queue a batch, or refuse it; the future is done when the batch is on the disk and contains its result."""
         if self._stop:
             raise Refusal(503, "the collector is stopping: try again", retry_after=5)
-        if self.waiting + len(batch) > self.most_waiting and self.waiting:
+        reports, size = self.waiting + len(batch), self.waiting_bytes + batch.size
+        if self.waiting and (reports > self.limits.waiting_reports or size > self.limits.waiting_bytes):
             raise Refusal(503, "too many reports are waiting to be written: try again later", retry_after=2)
         batch.written = asyncio.get_running_loop().create_future()
         self._queue.append(batch)
-        self.waiting += len(batch)
+        self.waiting, self.waiting_bytes = reports, size
         self._wake.set()
         return batch.written
 
@@ -92,15 +101,17 @@ class Writer:
                         batch.written.set_result(None)
             finally:
                 self.waiting -= sum(map(len, group))
+                self.waiting_bytes -= sum(batch.size for batch in group)
         await self._flush_rejected()
 
     def _take(self) -> list[Batch]:
         """All batches that wait, up to the maximum of one transaction."""
         group: list[Batch] = []
-        n = 0
-        while self._queue and (not group or n + len(self._queue[0]) <= MOST_AT_ONCE):
+        n = size = 0
+        while self._queue and (not group or (n <= MOST_AT_ONCE and size <= MOST_BYTES)):
             group.append(self._queue.popleft())
             n += len(group[-1])
+            size += group[-1].size
         return group
 
     def _write(self, group: list[Batch]) -> list[tuple[Batch, Exception]]:
@@ -153,7 +164,34 @@ class Writer:
 
 
 T = TypeVar("T")
+_STEPS = 16  # of maintenance in a second
 _FINALIZE_EVERY = 600.0  # seconds between two searches for rounds to finalize
+
+
+class Requests:
+    """Counts and latencies of requests, by route and status."""
+
+    _BOUNDS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, float("inf"))
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, str, int], list[float]] = {}
+
+    def add(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        key = (method, route, status)
+        row = self._seen.get(key) or self._seen.setdefault(key, [0.0] * (len(self._BOUNDS) + 1))
+        row[bisect_left(self._BOUNDS, seconds)] += 1
+        row[-1] += seconds
+
+    def metric(self) -> HistogramMetricFamily:
+        """The counts since the start of this worker."""
+        labels = ["worker", "method", "route", "status"]
+        found = HistogramMetricFamily("hdr4me_request_seconds", "Seconds of requests", labels=labels)
+        for (method, route, status), row in sorted(self._seen.items()):
+            names = [str(bound) if bound < float("inf") else "+Inf" for bound in self._BOUNDS]
+            buckets = list(zip(names, accumulate(row[:-1]), strict=True))
+            found.add_metric([str(os.getpid()), method, route, str(status)], buckets, row[-1])
+        return found
 
 
 class Collector:
@@ -162,15 +200,18 @@ class Collector:
     def __init__(self, store: Store, settings: Settings, log: Log | None = None) -> None:
         self.store, self.settings, self.log = store, settings, log or Log()
         self.limits = settings.limits
-        self.writer = Writer(store, self.limits.waiting_reports, self.log)
+        self.writer = Writer(store, self.limits, self.log)
         self.access = Access(settings)
-        self.rates = Rates(self.limits.rate)
+        self.rates, self.deletions = Rates(self.limits.rate), Rates(self.limits.deletions)
+        self.requests = Requests()
         self.answers = Answers(store, settings.min_reports, settings.snapshots)
         self.forms: dict[int, Forms] = {}  # by the number of the round
+        self.rounds: list[Round] = []
         self.open_rounds: frozenset[int] = frozenset()
+        self._turns: WeakValueDictionary[object, asyncio.Lock] = WeakValueDictionary()
         self.body_bytes = 0
-        self.full = False
-        self.ready = False
+        self.full = self.ready = self._jumped = False
+        self.clock = CLOCK
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="hdr4me-reader")
         self._parser = ThreadPoolExecutor(1, thread_name_prefix="hdr4me-parser")
         self._watch: asyncio.Task[None] | None = None
@@ -211,26 +252,40 @@ class Collector:
                 self.log.failure("unexpected error", error)
             else:
                 self.ready = True
-            if time.monotonic() >= self._next_finalize:
+            await self._maintain()
+            if (jump := self.clock.jump) and not self._jumped:
+                self.log.event("the system's clock has jumped: no round is finalized", seconds=round(jump))
+            self._jumped = bool(jump)
+            if time.monotonic() >= self._next_finalize and self.clock.steady:
                 self._next_finalize = time.monotonic() + _FINALIZE_EVERY
                 await self._finalize()
 
+    async def _maintain(self) -> None:
+        """Do some steps of the store's maintenance."""
+        try:
+            for _ in range(_STEPS):
+                if not await self.read(self.store.maintain):
+                    return
+        except HDR4MEError as error:
+            self.log.failure("the store was not maintained", error)
+
     async def _finalize(self) -> None:
         """Keep only the tallies of rounds whose grace period is over."""
-        now, days = datetime.now(UTC), self.settings.retain_days
+        now, days = datetime.fromtimestamp(self.clock.now(), UTC), self.settings.retain_days
         try:
-            kept = await self.read(finalize_due, self.store, now=now, grace_days=days)
+            kept = await self.read(finalize_due, self.store, now=now, grace_days=days, steady=True)
         except HDR4MEError as error:
             self.log.failure("rounds were not finalized", error)
             return
         for number in kept.finalized:
+            await self.read(self.store.record, f"round {number} finalized", "the retention period")
             self.log.event("round finalized: only its tally is kept", round=number)
         if kept.clock is not None:
-            self.log.event("the clock cannot be trusted: no round is finalized", said=kept.clock)
+            self.log.event("dates in the future were corrected", said=kept.clock)
 
     def _renew(self) -> None:
         """Read the data that every request needs; called in a thread."""
-        self.access.tokens = self.store.tokens()
+        self.access.renew(self.store.tokens())
         rounds, forms = self.store.rounds(), dict(self.forms)
         known = {one.survey.fingerprint for one in forms.values()}
         for round in rounds:
@@ -239,7 +294,7 @@ class Collector:
                 forms[round.number] = Forms(round.number, survey, self.limits.reports)
                 if round.fingerprint not in known:
                     forms[round.number].warm()
-        self.forms = forms
+        self.forms, self.rounds = forms, rounds
         self.open_rounds = frozenset(round.number for round in rounds if round.state == "open")
         free = self.store.free_space()
         self.full = free is not None and free < self.limits.free_bytes
@@ -249,13 +304,20 @@ class Collector:
         call = partial(work, *arguments, **named)
         return await asyncio.get_running_loop().run_in_executor(self._readers, call)
 
-    async def parse(self, work: Callable[..., T], *arguments: object) -> T:
-        """Call a function that needs much processor time in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._parser, partial(work, *arguments))
+    async def parse(self, work: Callable[..., T], *arguments: object, sender: object = None) -> T:
+        """Call a function that needs much processor time in a thread; a sender has one call at a time in its queue."""
+        turn = self._turns.setdefault(sender, asyncio.Lock())
+        async with turn:
+            return await asyncio.get_running_loop().run_in_executor(self._parser, partial(work, *arguments))
 
-    async def change_round(self, change: Callable[..., Round], what: object, event: str) -> Round:
-        """Open or close a round, and accept uploads accordingly."""
-        round = await self.read(change, what, now=datetime.now(UTC))
+    def damaged(self, number: int) -> int:
+        """The number of damaged blocks that a round may be missing."""
+        return len([damage for damage in self.store.damage() if damage.round in (None, number)])
+
+    async def change_round(self, change: Callable[..., Round], what: object, done: str, who: object) -> Round:
+        """Open or close a round, record it, and accept uploads accordingly."""
+        round = await self.read(change, what, now=datetime.fromtimestamp(self.clock.now(), UTC))
+        await self.read(self.store.record, f"round {round.number} {done}", str(who))
         await self.read(self._renew)
-        self.log.event(event, round=round.number, survey=round.fingerprint[:12])
+        self.log.event(f"round {done}", round=round.number, survey=round.fingerprint[:12])
         return round

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 import zlib
 
 import msgspec
@@ -13,7 +14,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hdr4me.collector.access import Grant
 from hdr4me.collector.batch import Batch
-from hdr4me.collector.errors import Finalized, Log, Refusal, StoreError, UnknownRound, error_body
+from hdr4me.collector.errors import (
+    Finalized,
+    Log,
+    Refusal,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    UnknownRound,
+    error_body,
+)
 from hdr4me.collector.forms import BAD_ID, Forms, id_of
 from hdr4me.collector.state import Collector
 from hdr4me.errors import HDR4MEError
@@ -38,6 +48,7 @@ _PREFLIGHT: Headers = [
 PATH = re.compile(r"/v1/rounds/([1-9][0-9]{0,8})/reports", re.ASCII)
 JSON, LINES, ARROW = b"application/json", b"application/x-ndjson", b"application/vnd.apache.arrow.stream"
 _IN_THREAD = 1 << 14  # bodies larger than this are parsed in a thread, so that no other request waits
+_MOST_SHOWN = 100  # rejected lines in an answer
 _PLAIN = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 _ONE_STORED = b'{"stored":1,"duplicates":0,"rejected":[]}'
 _ONE_DUPLICATE = b'{"stored":0,"duplicates":1,"rejected":[]}'
@@ -50,10 +61,10 @@ class Disconnected(Exception):
 
 def header_of(scope: Scope, name: bytes) -> bytes | None:
     """The first header with this name (in lower case), or None."""
-    for key, value in scope["headers"]:
-        if key == name:
-            return bytes(value)
-    return None
+    headers: dict[bytes, bytes] | None = scope.get("hdr4me.headers")
+    if headers is None:
+        headers = scope["hdr4me.headers"] = dict(reversed(scope["headers"]))
+    return headers.get(name)
 
 
 def refusal_of(error: Exception, log: Log) -> Refusal:
@@ -64,6 +75,9 @@ def refusal_of(error: Exception, log: Log) -> Refusal:
         return Refusal(error.status_code, _SENTENCES.get(error.status_code, "this is not supported"))
     if isinstance(error, UnknownRound | Finalized):
         return Refusal(404 if isinstance(error, UnknownRound) else 410, str(error))
+    if isinstance(error, StoreFull | StoreReadOnly):
+        log.failure("the store cannot be written", error)
+        return Refusal(507, "the disk is full or read-only: nothing was changed", retry_after=60)
     if isinstance(error, StoreError):
         log.failure("the store failed", error)
         return Refusal(503, "the store does not answer: try again", retry_after=2)
@@ -162,12 +176,12 @@ class Upload:
         if scope["method"] == "OPTIONS":
             await _send(send, 204, [*headers, *(_PREFLIGHT if allowed else [])], b"")
             return
-        started = False
+        started, began, status = False, time.perf_counter(), 200
 
         async def sending(message: Message) -> None:
-            nonlocal started
+            nonlocal started, status
             if message["type"] == "http.response.start":
-                started = True
+                started, status = True, message["status"]
                 names = {name for name, _ in message["headers"]}
                 added = [pair for pair in headers if pair[0] not in names]
                 message["headers"] = [*message["headers"], *added]
@@ -183,18 +197,24 @@ class Upload:
                 scope["app"] = self  # so that Starlette raises its refusals
                 await self._inner(scope, receive, sending)
         except (Disconnected, ClientDisconnect, asyncio.CancelledError):
-            return
+            status = 499
         except Exception as error:
             if started:
                 raise
             refusal = refusal_of(error, self._collector.log)
-            await _send(send, refusal.status, [*refusal.headers, *headers], error_body(str(refusal)))
+            status = refusal.status
+            await _send(send, status, [*refusal.headers, *headers], error_body(str(refusal)))
+        finally:
+            route = scope.get("hdr4me.route", "other") if found is None else "/v1/rounds/{round}/reports"
+            self._collector.requests.add(scope["method"], route, status, time.perf_counter() - began)
 
     async def _answer(self, number: int, scope: Scope, receive: Receive) -> bytes:
         collector, limits = self._collector, self._collector.limits
         kind = (header_of(scope, b"content-type") or b"").partition(b";")[0].strip().lower()
         try:
-            grant = collector.access.require(header_of(scope, b"authorization"), "upload")
+            if scope["query_string"]:
+                raise Refusal(400, "an upload has no parameters in its address")
+            grant = collector.access.require(header_of(scope, b"authorization"), "send")
             forms = collector.forms.get(number)
             if forms is None:
                 raise Refusal(404, f"there is no round {number}")
@@ -229,7 +249,9 @@ class Upload:
             def parsed() -> Batch:
                 return parse(_decoded(scope, body, most), grant.source)
 
-            batch = await collector.parse(parsed) if len(body) > _IN_THREAD else parsed()
+            sender = grant.source or (scope.get("client") or "")[:1]  # an address stays in memory
+            in_thread = len(body) > _IN_THREAD or header_of(scope, b"content-encoding") is not None
+            batch = await collector.parse(parsed, sender=sender) if in_thread else parsed()
         for _, reason in batch.rejected:
             collector.writer.reject(batch.round, reason)
         if not batch.ids and not batch.rejected:
@@ -246,10 +268,11 @@ class Upload:
             raise Refusal(409, f"round {batch.round} is closed")
         if kind == JSON:
             return _ONE_STORED if batch.stored else _ONE_DUPLICATE
-        rejected = [{"line": line, "reason": reason} for line, reason in batch.rejected]
-        return msgspec.json.encode(
-            {"stored": batch.stored, "duplicates": batch.duplicates, "rejected": rejected}
-        )
+        rejected = [{"line": line, "reason": reason} for line, reason in batch.rejected[:_MOST_SHOWN]]
+        answer = {"stored": batch.stored, "duplicates": batch.duplicates, "rejected": rejected}
+        if len(batch.rejected) > _MOST_SHOWN:
+            answer["more_rejected"] = len(batch.rejected) - _MOST_SHOWN
+        return msgspec.json.encode(answer)
 
 
 def _decoded(scope: Scope, body: bytes, most: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Comparison of mechanisms and budgets on public or synthetic data: it uses true values."""
+"""Comparison of mechanisms and budgets on public or synthetic data; it uses true values."""
 
 from __future__ import annotations
 

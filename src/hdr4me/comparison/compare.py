@@ -1,4 +1,4 @@
-"""Mechanisms and budgets side by side on given data: the error predicted, and that of simulated collections."""
+"""Comparison of mechanisms and budgets on given data: predicted errors and errors of simulated collections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hdr4me.comparison.data import named, public_table
-from hdr4me.comparison.measure import Row, measured, served
+from hdr4me.comparison.measure import Row, measured, supported
 from hdr4me.errors import InvalidInput
 from hdr4me.io import DataQuality
 from hdr4me.mechanisms.joint import JOINT_FROM
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_STATISTICS = ("mean", "median", "variance")  # of numbers; others are compared by shares and means
+_STATISTICS = ("mean", "median", "variance")  # of numbers; other kinds are compared by shares and means
 _NUMERIC = ("optimal", "piecewise", "hybrid", "duchi", "laplace")
-_TOGETHER = {PAIR: PAIRS_FROM, BLOCKS: BLOCKS_FROM}  # the ε from which they are compared unless asked for
-_ERRORS = ("foretold MSE", "simulated MSE", "±", "re-calibrated MSE")
+_TOGETHER = {PAIR: PAIRS_FROM, BLOCKS: BLOCKS_FROM}  # the ε from which they are compared by default
+_ERRORS = ("predicted MSE", "simulated MSE", "±", "re-calibrated MSE")
 COLUMNS = ("ε", "mechanism", *_ERRORS, "95 % intervals cover")
-_COLOURS = ("#0b6e99", "#d1495b", "#2e7d4f", "#b7791f", "#6b4c9a", "#55606b", "#c2577e", "#3d8b8b")
+_COLORS = ("#0b6e99", "#d1495b", "#2e7d4f", "#b7791f", "#6b4c9a", "#55606b", "#c2577e", "#3d8b8b")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """The mechanisms compared by default and on request; `option` is the survey's parameter that chooses one."""
+    """The mechanisms compared by default and on request; `option` is the parameter of `Survey` that selects one."""
 
     name: str
     usual: tuple[str, ...]
@@ -58,7 +58,7 @@ class Kind:
     numbers: bool = False
 
     @property
-    def served_by(self) -> tuple[str, ...]:
+    def mechanisms(self) -> tuple[str, ...]:
         """Every mechanism for this kind."""
         return tuple(dict.fromkeys((*self.usual, *self.others())))
 
@@ -72,12 +72,12 @@ KINDS = {
         "categories", ("grr", "subset", "oue"), lambda: ("projective", "histogram"), "categorical"
     ),
     ("selection", False): Kind("selections", (PRIVSET,)),
-}  # by what a dimension reads, and whether "no value" is an answer
+}  # by the input kind of a dimension, and whether "no value" is an answer
 
 
 @dataclass(frozen=True)
 class _Part:
-    """The dimensions of one kind, the mechanisms to compare for them, and whether these were asked for."""
+    """The dimensions of one kind, the mechanisms to compare, and whether the user listed them."""
 
     kind: Kind
     schema: Schema
@@ -85,28 +85,28 @@ class _Part:
     chosen: bool
 
     def statistics(self, of_numbers: str) -> tuple[str, ...]:
-        """What is asked, where `of_numbers` is asked of numbers."""
+        """The statistics to compare; `of_numbers` is the one for numbers."""
         if self.kind.numbers and of_numbers != "mean":
             return (of_numbers,)
         return tuple(name for name in self.schema.dimensions[0].statistics if name != "number chosen")
 
     def n_answered(self, name: str, sampled: int) -> int:
-        """How many questions a user answers: no more than there are."""
+        """The number of questions that a user answers, at most all of them."""
         return min(sampled, arrangement(name).n_questions(Workload.of(self.schema)))
 
     def reason_against(self, name: str, epsilon: float, sampled: int, statistic: str) -> str | None:
-        """Why a mechanism is left out: a sentence, empty if nobody asked for it, and None if it is compared."""
+        """The reason to leave a mechanism out, empty if it was not listed; None if it is compared."""
         if name in _TOGETHER and not self.chosen:
-            small_sample = len(self.schema) < 2 or epsilon < _TOGETHER[name]
-            return "" if small_sample or statistic != "mean" else None
+            impossible = len(self.schema) < 2 or epsilon < _TOGETHER[name]
+            return "" if impossible or statistic != "mean" else None
         if name in _TOGETHER and len(self.schema) < 2:
-            return f"{name} is left out: it asks numbers together, and there is one number only"
+            return f"{name} is left out: it asks several numbers together, and there is only one"
         if name in (PAIR, OPTIONAL) and epsilon / self.n_answered(name, sampled) < JOINT_FROM:
             return f"{name} is left out at epsilon = {epsilon:g}: one answer needs at least {JOINT_FROM}"
         return None
 
     def survey(self, name: str, epsilon: float, sampled: int, users: int) -> Survey:
-        """The survey in which one mechanism answers; blocks have the size of least error for values spread evenly."""
+        """The survey that uses one mechanism; blocks have the size of least error for uniform values."""
         schema, m = self.schema, self.n_answered(name, sampled)
         if name == BLOCKS:
             workload, d = Workload.of(schema), len(schema)
@@ -120,47 +120,48 @@ class _Part:
 
 
 def _parts(schema: Schema, mechanisms: Sequence[str] | None) -> tuple[list[_Part], list[str]]:
-    """The kinds of a schema with the mechanisms for each, and a sentence for those that no chosen one answers."""
-    known = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.served_by))
+    """The kinds of a schema with the mechanisms for each, and notes about kinds without a listed mechanism."""
+    known = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.mechanisms))
     for name in mechanisms or ():
         if name not in known:
             raise InvalidInput.of("mechanisms", name, f"one of {', '.join(known)}")
-    parts, unserved = list[_Part](), list[str]()
+    parts, notes = list[_Part](), list[str]()
     own: dict[tuple[str, bool], list[Dimension]] = {key: [] for key in KINDS}
     for dimension in schema:
         own.setdefault((dimension.input_kind, dimension.has_gaps), []).append(dimension)
     for key, dimensions in own.items():
         kind = KINDS.get(key)
         if kind is None:
-            words = f"dimensions that read as {key[0]!r} are not compared"
-            unserved.append(f"{named(x.name for x in dimensions)} left out: {words}")
+            words = f"dimensions of input kind {key[0]!r} are not compared"
+            notes.append(f"{named(x.name for x in dimensions)} left out: {words}")
             continue
-        chosen = tuple(x for x in mechanisms or kind.usual if x in kind.served_by)
+        chosen = tuple(x for x in mechanisms or kind.usual if x in kind.mechanisms)
         if dimensions and chosen:
             parts.append(_Part(kind, Schema(dimensions), chosen, mechanisms is not None))
         elif dimensions:
             words = f"no mechanism for {kind.name} is among {', '.join(mechanisms or ())}"
-            unserved.append(f"{named(x.name for x in dimensions)} left out: {words}; add {kind.usual[0]}")
-    return parts, unserved
+            notes.append(f"{named(x.name for x in dimensions)} left out: {words}; add {kind.usual[0]}")
+    return parts, notes
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All rows; a notebook shows the picture and the table.
+    """The rows of a comparison; a notebook shows a figure and a table.
 
     Parameters
     ----------
     rows
-        One for each mechanism and budget, and for each statistic where several are asked. Each row names the scale of
-        its errors; errors on different scales are never added up.
+        One row for each mechanism, budget and statistic. Each row names the scale of its errors; errors on different
+        scales are never combined.
     users, sampled
-        How many users there are, and how many questions each answers.
+        The number of users, and the number of questions that each user answers.
     repeats, seed
-        How many collections were simulated for each row, and their seed.
+        The number of simulated collections for each row, and their seed.
     notes
         What was left out or cleaned, in sentences.
-    account
-        How many values of each column were read, missing, unknown or out of range. It is counted from true values.
+    data_quality
+        The numbers of values of each column that were read, missing, unknown or out of range. They are computed from
+        true values and are not private.
 
     Examples
     --------
@@ -186,7 +187,7 @@ class Comparison:
         return [asdict(row) for row in self.rows]
 
     def best(self, epsilon: float, kind: str = "numbers", statistic: str | None = None) -> Row:
-        """The row with the least simulated error at one budget.
+        """The row with the smallest simulated error at one budget.
 
         Parameters
         ----------
@@ -195,7 +196,7 @@ class Comparison:
         kind
             "numbers", "optional numbers", "vectors", "optional vectors", "categories" or "selections".
         statistic
-            Of rows of this statistic; the first one of the kind unless given.
+            The statistic; by default the first one of the kind.
         """
         rows = [row for row in self.rows if (row.epsilon, row.kind) == (epsilon, kind)]
         asked = [row for row in rows if row.statistic == (statistic or rows[0].statistic)]
@@ -205,7 +206,7 @@ class Comparison:
         return min(asked, key=lambda row: row.simulated)
 
     def titled(self) -> dict[str, list[Row]]:
-        """The rows of each kind and statistic, which are on one scale, by a title."""
+        """The rows of each kind and statistic, which have one scale, by title."""
         found: dict[str, list[Row]] = {}
         for row in self.rows:
             of = "share chosen" if row.statistic == "chosen" else row.statistic
@@ -223,15 +224,15 @@ class Comparison:
         return figure
 
     def html(self) -> str:
-        """One page with picture and table that needs no network."""
+        """A self-contained HTML page with figure and tables."""
         lead = (
-            f"{self.users:,} users, {self.sampled} question(s) in each report, {self.repeats} simulated "
-            f"collections for each line, seed {self.seed}. This page was made from true values."
+            f"{self.users:,} users, {self.sampled} question(s) per report, {self.repeats} simulated collections for "
+            f"each row, seed {self.seed}. This page was computed from true values and is not private."
         )
         return html.page("Mechanisms compared on these data", lead, self._repr_html_())
 
     def _repr_html_(self) -> str:
-        caption = "Points: simulated. Dashed: predicted. Circles: after re-calibration."
+        caption = "Points: simulated. Dashed lines: predicted. Circles: after re-calibration."
         parts = [html.figure(self.plot(), caption)]
         for title, rows in self.titled().items():
             scale = html.paragraph(f"Errors: {rows[0].scale}.")
@@ -247,7 +248,7 @@ class Comparison:
 
 
 def _panel(axes: Axes, rows: list[Row], title: str) -> None:
-    for color, name in zip(_COLOURS * 4, dict.fromkeys(row.mechanism for row in rows), strict=False):
+    for color, name in zip(_COLORS * 4, dict.fromkeys(row.mechanism for row in rows), strict=False):
         own = sorted((row for row in rows if row.mechanism == name), key=lambda row: row.epsilon)
         simulated, predicted, after = (
             np.sqrt([np.nan if (x := getattr(row, of)) is None else x for row in own])
@@ -283,9 +284,9 @@ def compare(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Comparison:
-    """Predicted and simulated error of each mechanism, before and after re-calibration, on these data.
+    """Predicted and simulated errors of each mechanism on given data, before and after re-calibration.
 
-    It reads true values, and ranges and categories off them: for public or synthetic data only.
+    For public or synthetic data only: it uses true values, and takes ranges and categories from them.
 
     Parameters
     ----------
@@ -294,25 +295,25 @@ def compare(
     epsilon
         The budgets of a report.
     mechanisms
-        For each kind of column; a few well-known ones unless given. Numbers are answered by every registered mechanism,
-        and together by "pair" and "agreement"; categories by "grr", "subset", "projective", "oue" and "histogram";
-        optional numbers by "optional", vectors by "codebook", selections by "privset".
+        The mechanisms to compare; by default some for each kind of column. Numbers: every registered mechanism, "pair"
+        and "agreement". Categories: "grr", "subset", "projective", "oue" and "histogram". Optional numbers: "optional".
+        Vectors: "codebook". Selections: "privset".
     statistic
-        What is asked of numbers: "mean", "median" or "variance". Others are asked for shares and means.
+        The statistic of numbers: "mean", "median" or "variance". Other kinds are compared by shares and means.
     schema
-        The dimensions with their ranges and categories, if they are known.
+        The dimensions with their ranges and categories.
     columns
-        Only these columns, where no schema is given.
+        The columns to use if there is no schema.
     sampled
-        How many questions of one kind each user answers; always one of blocks ("agreement").
+        The number of questions of one kind that each user answers; always 1 for blocks ("agreement").
     users
-        How many users to draw from the rows, with replacement; the rows themselves unless given.
+        The number of users to draw from the rows with replacement; by default each row is one user.
     repeats
-        How many collections are simulated for each mechanism and budget.
+        The number of simulated collections for each mechanism and budget.
     recalibrate
-        Whether to re-calibrate each of them too, which takes most of the time.
+        Whether each collection is also re-calibrated, which takes most of the time.
     seed
-        The same seed gives the same numbers.
+        The seed of the simulation.
     progress
         Called with 1 after each simulated collection.
 
@@ -336,8 +337,8 @@ def compare(
             raise InvalidInput.of("users", users, "an integer from 10 to 10000000")
         table = table.take(rng.integers(0, table.num_rows, users))
     rows: list[Row] = []
-    parts, unserved = _parts(known, mechanisms)
-    notes += unserved
+    parts, left_out = _parts(known, mechanisms)
+    notes += left_out
     runs = [(part, *run) for part in parts for run in product(budgets, part.mechanisms)]
     for part, budget, name in runs:
         against = part.reason_against(name, budget, sampled, statistic)
@@ -345,22 +346,22 @@ def compare(
             notes += [against] if against else []
             continue
         asked, survey = part.statistics(statistic), part.survey(name, budget, sampled, table.num_rows)
-        if not all(served(survey, each) for each in asked):
-            notes.append(f"{name} is left out: its reports do not tell the {asked[0]}")
+        if not all(supported(survey, each) for each in asked):
+            notes.append(f"{name} is left out: it cannot estimate the {asked[0]}")
             continue
         seeds = [int(x) for x in rng.integers(0, 2**62, repeats)]
         found = measured(
             name, part.kind.name, asked, survey, table, seeds, recalibrate=recalibrate, progress=progress
         )
         notes += [
-            f"the {row.statistic} of {row.kind} by {name} at epsilon = {budget:g}: {100 * (1 - row.told):.3g} % of the "
-            "answers are left out: too few reports"
+            f"{100 * (1 - row.answered):.3g} % of the estimates of the {row.statistic} of {row.kind} by {name} "
+            f"at epsilon = {budget:g} are left out: there are too few reports"
             for row in found
-            if row.told < 1
+            if row.answered < 1
         ]
-        rows += [row for row in found if row.told > 0]
+        rows += [row for row in found if row.answered > 0]
     if not rows:
-        raise InvalidInput("nothing could be compared: " + "; ".join(notes))
+        raise InvalidInput("no mechanism can be compared: " + "; ".join(notes))
     said = tuple(dict.fromkeys(notes))
     return Comparison(tuple(rows), table.num_rows, sampled, repeats, seed, said, quality)
 

@@ -1,4 +1,4 @@
-"""Public data as a table with a schema; unless it is given, ranges and categories are read off the data."""
+"""Public data as a table with a schema; without a given schema, ranges and categories come from the data."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 
 from hdr4me.errors import InvalidInput
 from hdr4me.io import DataQuality
-from hdr4me.io.columns import refusal
+from hdr4me.io.quality import refusal
 from hdr4me.io.reading import read_records, read_table
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Vector
 from hdr4me.survey.columns import is_text
 
-_MOST_CATEGORIES = 1000  # a column of texts with more different ones is a name rather than a category
+_MOST_CATEGORIES = 1000  # a text column with more distinct values is treated as an identifier
 _ROWS = 1 << 17
-_SIZE = 2**20 + 1  # inputs of an imagined channel, for dimensions that only know positions
+_SIZE = 2**20 + 1  # the number of inputs of a fine channel, for dimensions that encode values as positions
 
 
 def named(names: Iterable[str]) -> str:
@@ -32,15 +32,18 @@ def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, DataQuality]:
     """A column of values for each dimension that has a column, cleaned as on a device, and the data-quality report."""
     counts = np.zeros((len(schema), 5), np.int64)
     parts: dict[str, list[Any]] = {name: [] for name in schema.columns}
+    derived = set(schema.columns) - {x.name for x in schema if x.columns == (x.name,)}
     for batch in read_records(data, schema, _ROWS):
         for j, dimension in enumerate(schema):
             arrays = [batch.column(batch.schema.get_field_index(name)) for name in dimension.columns]
             column = dimension.clean_column(arrays, len(dimension.categories) or _SIZE)
             counts[j] += (batch.num_rows, *column.counts())
-            if dimension.name in parts:
+            if dimension.columns == (dimension.name,):
                 parts[dimension.name].append(column.values())
+        for name in derived:
+            parts[name].append(batch.column(batch.schema.get_field_index(name)))
     if not counts[0, 0]:
-        raise InvalidInput("0 rows: at least 10 are needed")
+        raise InvalidInput("the data have 0 rows: at least 10 are needed")
     quality = DataQuality(schema, counts)
     if unusable := quality.unusable():
         raise refusal(unusable, "remove the dimension from the schema")
@@ -50,7 +53,7 @@ def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, DataQuality]:
 def public_table(
     data: Any, columns: list[str] | None = None, schema: Schema | None = None
 ) -> tuple[pa.Table, Schema, list[str], DataQuality]:
-    """The values as a collection would take them, a schema, what was left out in sentences, and the account."""
+    """The cleaned values, their schema, notes about what was left out, and the data-quality report."""
     notes: list[str] = []
     if schema is None:
         data, schema, notes = _own_schema(read_table(data), columns)
@@ -61,7 +64,7 @@ def public_table(
 
 
 def _own_schema(table: pa.Table, columns: list[str] | None) -> tuple[pa.Table, Schema, list[str]]:
-    """The rows without gaps, the schema that the columns have, and what was left out."""
+    """The rows without missing values, the schema of the columns, and notes about what was left out."""
     missing = [name for name in columns or [] if name not in table.column_names]
     if missing:
         raise InvalidInput.of("columns", missing[0], f"one of {', '.join(table.column_names)}")
@@ -75,9 +78,9 @@ def _own_schema(table: pa.Table, columns: list[str] | None) -> tuple[pa.Table, S
     whole = chosen.drop_null()
     if whole.num_rows < chosen.num_rows:
         gaps = chosen.num_rows - whole.num_rows
-        notes.append(f"{gaps:,} of {chosen.num_rows:,} rows have gaps and are left out")
+        notes.append(f"{gaps:,} of {chosen.num_rows:,} rows have missing values and are left out")
     if whole.num_rows < 10:
-        raise InvalidInput(f"{whole.num_rows} rows without gaps: at least 10 are needed")
+        raise InvalidInput(f"{whole.num_rows} rows without missing values: at least 10 are needed")
     return whole, schema, notes
 
 
@@ -92,12 +95,12 @@ def _dimension(name: str, column: Any) -> Dimension | str:
         values = column.drop_null().to_numpy(zero_copy_only=False).astype(float)
         values = values[np.isfinite(values)]
         if not len(values) or values.min() == values.max():
-            return "its values are all alike"
+            return "all its values are equal"
         return Numeric(name, float(values.min()), float(values.max()))
     if pa.types.is_dictionary(kind) or is_text(kind):
         found = sorted(str(x) for x in pc.unique(column.cast(pa.string())).to_pylist() if x is not None)
         if not 2 <= len(found) <= _MOST_CATEGORIES:
-            return f"it has {len(found):,} different values"
+            return f"it has {len(found):,} distinct values"
         return Categorical(name, found)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _of_lists(name, column.drop_null().combine_chunks())
@@ -105,12 +108,12 @@ def _dimension(name: str, column: Any) -> Dimension | str:
 
 
 def _of_lists(name: str, lists: Any) -> Dimension | str:
-    """A selection if the lists hold texts, a vector if all of them hold equally many numbers."""
+    """A selection for lists of texts, or a vector for lists of equally many numbers."""
     flat, sizes = lists.flatten(), np.asarray(pc.list_value_length(lists), np.int64)
     if pa.types.is_string(flat.type) or pa.types.is_large_string(flat.type):
         found = sorted(str(x) for x in pc.unique(flat).to_pylist() if x is not None)
         if not 2 <= len(found) <= _MOST_CATEGORIES:
-            return f"its lists have {len(found):,} different values"
+            return f"its lists have {len(found):,} distinct values"
         try:
             return Selection(name, found, at_most=int(min(sizes.max(), len(found))))
         except InvalidInput as error:
@@ -121,4 +124,4 @@ def _of_lists(name: str, lists: Any) -> Dimension | str:
         return "its lists have different lengths"
     vectors = np.nan_to_num(np.asarray(flat.fill_null(0), np.float64)).reshape(len(lists), sizes[0])
     norm = float(np.sqrt(np.square(vectors).sum(axis=1)).max())
-    return Vector(name, int(sizes[0]), norm=norm) if norm > 0 else "its values are all alike"
+    return Vector(name, int(sizes[0]), norm=norm) if norm > 0 else "all its values are equal"

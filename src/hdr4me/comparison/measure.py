@@ -1,4 +1,4 @@
-"""One mechanism under one budget: the error predicted, and collections simulated again and again beside the truth."""
+"""The predicted error of one mechanism under one budget, and the errors of simulated collections."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from hdr4me.survey import Dimension, Product, Schema, Survey
 from hdr4me.survey.columns import product_of
 
 Floats = NDArray[np.float64]
-# the library's name of a statistic and its options, if they are others
+# The name of a statistic in `ask` and its options, where they differ.
 _ASKED: dict[str, tuple[str, dict[str, Any]]] = {"median": ("quantile", {"p": [0.5]})}
-_SHARES = ("frequency", "chosen", "share")  # shares of users, whatever the dimension's units
+_SHARES = ("frequency", "chosen", "share")  # shares of users, which have no units
 _RULES: dict[str, Callable[..., Any]] = {"mean": np.mean, "median": np.median, "variance": np.var}
 LEVEL = 0.95  # of the intervals whose coverage is counted
 
 
 @dataclass(frozen=True)
 class Row:
-    """One mechanism under one budget: mean squared errors over the rows of an answer, on the `scale` that it names.
+    """One mechanism under one budget: mean squared errors over the rows of an answer, on the named `scale`.
 
-    `*_se` are standard errors over the repeated collections; `coverage` is the share of 95 % intervals with the truth,
-    `told` that of rows with an estimate, over which the errors are averaged.
+    `*_se` are standard errors over the repeated collections. `coverage` is the share of 95 % intervals that contain the
+    true value, and `answered` the share of rows with an estimate, over which the errors are averaged.
     """
 
     kind: str
@@ -47,10 +47,10 @@ class Row:
     recalibrated: float | None
     recalibrated_se: float | None
     coverage: float
-    told: float
+    answered: float
 
     def cells(self) -> list[object]:
-        """What a table shows."""
+        """The cells of the row in a table."""
         errors = self.predicted, self.simulated, self.simulated_se, self.recalibrated
         return [self.epsilon, self.mechanism, *errors, f"{100 * self.coverage:.1f} %"]
 
@@ -84,7 +84,7 @@ def _column(table: pa.Table, name: str) -> Floats:
 
 
 def truth_of(schema: Schema, table: pa.Table, statistic: str) -> Floats:
-    """What the answers should be, in the order of their rows; numbers on [−1, 1], vectors as shares of the norm."""
+    """The true answers in the order of their rows; numbers on [−1, 1], vectors divided by the norm."""
     found = []
     for population in (population_of(dimension, table) for dimension in schema):
         there = ~np.isnan(population.values[0])
@@ -100,7 +100,7 @@ def truth_of(schema: Schema, table: pa.Table, statistic: str) -> Floats:
 
 
 def predicted(survey: Survey, table: pa.Table, statistic: str) -> Prediction | None:
-    """The errors that a survey will have on given data; None where no formula is known."""
+    """The predicted errors of a survey on given data; None if no formula is known."""
     if statistic not in ("mean", *_SHARES):
         return None
     populations = [population_of(dimension, table) for dimension in survey.schema]
@@ -110,7 +110,7 @@ def predicted(survey: Survey, table: pa.Table, statistic: str) -> Prediction | N
         return None
 
 
-def served(survey: Survey, statistic: str) -> bool:
+def supported(survey: Survey, statistic: str) -> bool:
     """Whether the survey's channels can estimate a statistic."""
     rule = STATISTICS[_ASKED.get(statistic, (statistic, {}))[0]]
     asked = ((survey.schema.dimensions[j], x.channel) for x in survey.questions for j in x.dimensions)
@@ -118,7 +118,7 @@ def served(survey: Survey, statistic: str) -> bool:
 
 
 def _scaled(schema: Schema, statistic: str) -> tuple[str, Callable[[Floats], Floats]]:
-    """In words, what errors are measured in, and the function from an answer's own units to that scale."""
+    """The name of the scale of the errors, and the function from an answer's own units to that scale."""
     if statistic in _SHARES:
         return "shares of users", lambda values: values
     each = [getattr(x, "length", 1) for x in schema]
@@ -140,7 +140,7 @@ def measured(
     recalibrate: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> list[Row]:
-    """The lines of one mechanism, one for each statistic; `progress` is called with 1 after each collection."""
+    """The rows of one mechanism, one for each statistic; `progress` is called with 1 after each collection."""
     truths = {statistic: truth_of(survey.schema, table, statistic) for statistic in statistics}
     found: dict[str, list[tuple[float, ...]]] = {statistic: [] for statistic in statistics}
     again = [statistic for statistic in statistics if recalibrate and statistic in ("mean", *_SHARES)]
@@ -172,7 +172,7 @@ def measured(
 
 
 def _errors(tally: Any, better: Any, statistic: str, truth: Floats) -> tuple[float, ...]:
-    """Mean squared error before and after re-calibration, coverage, and the share of answers that there are."""
+    """Mean squared error before and after re-calibration, coverage, and the share of rows with an estimate."""
     asked, options = _ASKED.get(statistic, (statistic, {}))
     scaled = _scaled(tally.survey.schema, statistic)[1]
     answer = ask(tally, asked, None, **options)
@@ -189,7 +189,7 @@ def _errors(tally: Any, better: Any, statistic: str, truth: Floats) -> tuple[flo
 
 
 def _mean_and_error(values: Floats) -> tuple[float, float]:
-    """The mean over the collections that had an answer, and its standard error."""
+    """The mean over the collections with an answer, and its standard error."""
     known = values[~np.isnan(values)]
     error = float(np.std(known, ddof=1) / math.sqrt(known.size)) if known.size > 1 else math.nan
     return float(np.mean(known)) if known.size else math.nan, error

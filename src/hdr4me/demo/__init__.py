@@ -42,10 +42,11 @@ _NUMERIC: dict[str, tuple[float, float]] = {
 
 def panel_schema() -> Schema:
     """48 hourly dimensions (heart rate and steps, each a curve), 8 other numbers and 8 categorical dimensions."""
-    hourly = [Numeric(f"heart_rate_{hour}", 30, 200, curve="heart rate") for hour in HOURS]
-    hourly += [Numeric(f"steps_{hour}", 0, 4000, curve="steps") for hour in HOURS]
-    others = [Numeric(name, low, high) for name, (low, high) in _NUMERIC.items()]
-    return Schema([*hourly, *others, *(Categorical(name, list(c)) for name, c in _CATEGORIES.items())])
+    hourly = [Numeric(f"heart_rate_{hour}", 30, 200, 115, curve="heart rate") for hour in HOURS]
+    hourly += [Numeric(f"steps_{hour}", 0, 4000, 2000, curve="steps") for hour in HOURS]
+    others = [Numeric(name, low, high, (low + high) / 2) for name, (low, high) in _NUMERIC.items()]
+    categories = [Categorical(name, list(c), c[0]) for name, c in _CATEGORIES.items()]
+    return Schema([*hourly, *others, *categories])
 
 
 def panel(users: int, seed: int) -> pa.Table:
@@ -146,7 +147,7 @@ def true_values(records: pa.Table, schema: Schema) -> dict[tuple[str, str | None
     truth: dict[tuple[str, str | None], float] = {}
     for name in schema.columns:
         dimension: Any = schema[name]
-        found = records[name].fill_null(dimension.default).to_numpy()
+        found = records[name].fill_null(dimension.fallback).to_numpy()
         for row in dimension.rows:
             values = found == row if row else np.clip(found, *dimension.bounds)
             truth[name, row] = float(values.mean())

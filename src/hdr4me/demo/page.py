@@ -35,7 +35,7 @@ def write_page(demo: Demo, folder: Path) -> None:
                     f"Every user answered {survey.sampled} of {len(survey.schema)} questions, chosen at random. The "
                     "device randomized the answer with an integer table whose likelihood ratios are at most "
                     f"e^{survey.epsilon_per_answer:g}. The collector never has true values; this page uses them to "
-                    f"show that {demo.coverage:.1%} of the 95 % intervals contain them. Re-calibration: {demo.advice}"
+                    f"show that {100 * demo.coverage:.1f} % of the 95 % intervals contain them. {demo.advice}"
                 ),
             ),
             section("Average day", figure(days, "True hourly means (line) and estimates.")),

@@ -1,6 +1,8 @@
 """The public names of `hdr4me.engines` and the modules that define them: the only list (`__init__.py` reads it too)."""
 
 from hdr4me.engines.local import Local as Local
+from hdr4me.engines.one_call import collect as collect
+from hdr4me.engines.one_call import run as run
 from hdr4me.engines.protocol import ENGINES as ENGINES
 from hdr4me.engines.protocol import Engine as Engine
 from hdr4me.engines.spark_engine import Spark as Spark

@@ -175,5 +175,5 @@ def placing(survey: Survey, first: NDArray[np.int64]) -> NDArray[np.float64]:
                 low[j], span = dimension.low, (n_levels - 1) * _ONE
                 scale[j] = span / (dimension.high - dimension.low)
                 if not dimension.optional:
-                    default[j] = bottom[j] + (dimension.default - low[j]) / (dimension.high - low[j]) * span
+                    default[j] = bottom[j] + (dimension.fallback - low[j]) / (dimension.high - low[j]) * span
     return range_lines(low, scale, bottom, top, default)

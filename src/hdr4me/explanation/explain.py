@@ -16,6 +16,7 @@ from hdr4me.io.report import Report
 from hdr4me.pages.counted import counted, listed
 from hdr4me.pages.document import Block, Table, section, to_html, to_markdown
 from hdr4me.survey import Categorical, Dimension, Numeric, Product, Selection, Survey, Vector
+from hdr4me.survey.derived import Bucket, Joint
 
 AUDIENCES = ("user", "dpo")
 _SHOWN = 6
@@ -43,6 +44,9 @@ class Explanation:
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
+
+    def _repr_html_(self) -> str:
+        return self.html()
 
 
 def explain(survey: Survey, audience: str = "user") -> Explanation:
@@ -109,8 +113,9 @@ def _described(dimension: Dimension) -> tuple[str, Any]:
     """Describe the possible values of a dimension, and return an example value (None for a computed dimension)."""
     match dimension:
         case Numeric(low=low, high=high):
-            missing = "no value" if dimension.optional else f"{dimension.default:g} if it is missing"
-            return f"a number from {low:g} to {high:g}, or {missing}", float(f"{low + (high - low) / 3:.3g}")
+            default = "" if dimension.default is None else f", or {dimension.default:g} if it is missing"
+            missing = ", or no value" if dimension.optional else default
+            return f"a number from {low:g} to {high:g}{missing}", float(f"{low + (high - low) / 3:.3g}")
         case Selection(categories=categories, at_most=most):
             own = categories[: len(categories) - dimension.optional]
             missing = ", or missing" if dimension.optional else ""
@@ -123,6 +128,13 @@ def _described(dimension: Dimension) -> tuple[str, Any]:
             return words + missing, [float(f"{norm / 3:.3g}"), *[0.0] * (length - 1)]
         case Product():
             return f"a {dimension.kind}", None
+        case Joint(joint=parts):
+            words = listed([f"{part.name} ({_described(part)[0]})" for part in parts])
+            return f"{words}, asked together: one random answer stands for the combination", None
+        case Bucket(edges=edges):
+            return f"which of these ranges a number lies in: {_first(dimension.categories)}", (
+                edges[0] + edges[1]
+            ) / 2
         case _ if dimension.categories:
             return f"a {dimension.kind}", dimension.categories[0]
         case _:
@@ -136,7 +148,7 @@ def _first(names: tuple[str, ...]) -> str:
 
 
 def _example_record(survey: Survey) -> dict[str, Any]:
-    values = {dimension.name: _described(dimension)[1] for dimension in survey.schema}
+    values = {reader.columns[0]: _described(reader)[1] for reader in survey.schema.readers}
     return {name: value for name, value in values.items() if value is not None}
 
 

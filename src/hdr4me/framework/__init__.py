@@ -1,4 +1,4 @@
-"""The framework: how far an estimate will be from the truth, before anybody sends anything (section IV)."""
+"""The framework: the distribution of the error of an estimate before any data are collected (section IV)."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,28 +17,30 @@ from hdr4me.framework.moments import Floats, mean_inverse_count, sampling_factor
 from hdr4me.framework.population import from_frequencies, from_prior, from_values, worst_case
 from hdr4me.framework.prediction import Prediction
 from hdr4me.mechanisms import mechanism as named_mechanism
+from hdr4me.mechanisms.registry import scaled_mechanism
 
 Variance = Literal["exact", "paper"]
+Domain = Literal["scaled", "own"]
 
 
 @dataclass(frozen=True, eq=False)
 class Deviation(Prediction):
     """θ̂_j − θ̄_j ~ N(bias_j, variance_j), one coordinate per mean (or frequency).
 
-    Dependence: reports of different dimensions are perturbed independently. With m < d they share one draw of who
-    reports what, which makes the errors of dimensions whose values are correlated correlated too; frequencies of one
-    dimension always are (see `norm`). `mse_law` and `norm_law` account for that where the values are known.
+    Reports of different dimensions are perturbed independently. With m < d they share the sampling of users, so that
+    the errors of dimensions with correlated values are correlated. The errors of frequencies of one dimension are
+    always correlated (see `norm`). `mse_law` and `norm_law` include these correlations if the values are known.
 
     Parameters
     ----------
     reports_per_dimension
-        How many reports a dimension has on average.
+        The mean number of reports of a dimension.
     berry_esseens
         For each class of coordinates, the bound of the distance from the normal law (Theorem 2).
     kind
-        "exact", or "paper": which variance was asked for.
+        "exact" or "paper": the variance that was asked for.
     spectrum
-        How deviations depend on one another, where the values are known.
+        The dependence of the deviations, if the values are known.
 
     Examples
     --------
@@ -98,10 +100,27 @@ class Deviation(Prediction):
         return normal.probability_all_exceed(*law, counts=k)
 
 
+# fmt: off
+@overload
+def deviation(
+    mechanism: Any, *, users: int, epsilon: float | None = None,
+    dims: int = 1, sampled: int = 1, values: Any = None, probabilities: Any = None, prior: Any = None,
+    inclusion: Any = None, correlation: Any = None, variance: Variance = "exact", calibrated: bool = False,
+    domain: Domain = "scaled",
+) -> Deviation: ...
+@overload
+def deviation(
+    mechanism: Any, *, users: int, epsilon: Sequence[float] | Floats,
+    dims: int = 1, sampled: int = 1, values: Any = None, probabilities: Any = None, prior: Any = None,
+    inclusion: Any = None, correlation: Any = None, variance: Variance = "exact", calibrated: bool = False,
+    domain: Domain = "scaled",
+) -> list[Deviation]: ...
+# fmt: on
 def deviation(
     mechanism: Any,
     *,
     users: int,
+    epsilon: float | Sequence[float] | Floats | None = None,
     dims: int = 1,
     sampled: int = 1,
     values: Any = None,
@@ -111,13 +130,13 @@ def deviation(
     correlation: Any = None,
     variance: Variance = "exact",
     calibrated: bool = False,
-    epsilon: float | None = None,
-) -> Deviation:
+    domain: Domain = "scaled",
+) -> Deviation | list[Deviation]:
     """The law of θ̂ − θ̄ when n users each report sampled of dims dimensions (Lemmas 2 and 3, Theorem 1).
 
     With μ_i = E[t*|t_i], V̄ the mean of Var(t*|t_i), S² the variance of μ_i over users and r ~ Bin(n, m/d):
 
-    - "exact":  Var θ̂_j = E[1/r | r ≥ 1] (V̄ + S²) − S²/n, which counts the random r and who was sampled;
+    - "exact":  Var θ̂_j = E[1/r | r ≥ 1] (V̄ + S²) − S²/n, which includes the random r and the sampling of users;
     - "paper":  Var θ̂_j = V̄/r with r = nm/d, the lemmas as printed.
 
     Parameters
@@ -129,22 +148,25 @@ def deviation(
     users, dims, sampled
         n, d and m.
     values, probabilities
-        Whose values: 1-D the same in each dimension, 2-D or a sequence one row per dimension (and one column per
-        user); `probabilities` are their shares. For a categorical table `probabilities` alone are the category's
-        frequencies. "uniform" and "worst" are also taken as `values`.
+        The users' values. 1-D values are the same in each dimension; 2-D values or a sequence have one row per
+        dimension and one column per user. `probabilities` are their shares; for a categorical table, `probabilities`
+        alone are the frequencies of the categories. `values` may also be "uniform" or "worst".
     prior
-        "uniform", a SciPy distribution, a histogram or an array instead of values. Neither: the worst case.
+        "uniform", a SciPy distribution, a histogram or an array instead of values. Without either, the worst case.
     inclusion
         The probability that a user answers a dimension: one number, or one per dimension. m/d unless given.
     correlation
-        Of the values of different dimensions: one number or a matrix; found from `values` where they are 2-D, else 0.
-        With m < d it makes the errors correlated, which `mse_law` and `norm_law` count.
+        The correlation of the values of different dimensions: one number or a matrix. By default it is computed from
+        2-D `values`, and 0 otherwise. With m < d it makes the errors correlated, which `mse_law` and `norm_law` use.
     variance
         "exact" or "paper".
     calibrated
-        Undo a biased mechanism's affine mean.
+        Whether the affine mean of a biased mechanism is inverted.
     epsilon
-        The total budget, where the mechanism is given by name.
+        The total budget, if the mechanism is given by name. A list of budgets gives a list of deviations.
+    domain
+        The domain of the values, if the mechanism is given by name: "scaled" is [−1, 1], "own" the mechanism's own
+        domain, which is [0, 1] for Square wave.
 
     Examples
     --------
@@ -157,6 +179,18 @@ def deviation(
     >>> print(f"{dev.joint_probability_within(0.05):.3e}")  # all 100 dimensions at once
     5.572e-277
     """
+    if isinstance(epsilon, Sequence | np.ndarray):
+        given: dict[str, Any] = {
+            "values": values,
+            "probabilities": probabilities,
+            "prior": prior,
+            "domain": domain,
+        }
+        given |= {"dims": dims, "sampled": sampled, "inclusion": inclusion, "correlation": correlation}
+        given |= {"users": users, "variance": variance, "calibrated": calibrated}
+        return [deviation(mechanism, epsilon=ε, **given) for ε in epsilon]
+    if domain not in ("scaled", "own"):
+        raise InvalidInput.of("domain", domain, "'scaled' or 'own'")
     for name, value in (("users", users), ("dims", dims), ("sampled", sampled)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
             raise InvalidInput.of(name, value, "a positive integer")
@@ -169,10 +203,13 @@ def deviation(
     if isinstance(mechanism, str):
         if epsilon is None:
             raise InvalidInput("epsilon is missing: a mechanism given by name needs the total budget")
-        mechanism = named_mechanism(mechanism, epsilon=epsilon / sampled)
+        make = scaled_mechanism if domain == "scaled" else named_mechanism
+        mechanism = make(mechanism, epsilon=epsilon / sampled)
     shares = np.atleast_1d(np.asarray(sampled / dims if inclusion is None else inclusion, np.float64))
     if shares.shape not in ((1,), (dims,)) or not np.all((shares > 0) & (shares <= 1)):
-        raise InvalidInput.of("inclusion", inclusion, f"one probability in (0, 1], or {dims} of them")
+        raise InvalidInput.of(
+            "inclusion", inclusion, f"one probability above 0 and up to 1, or {dims} of them"
+        )
     shares = shares[:1] if np.all(shares == shares[0]) else shares
     several = isinstance(mechanism, Sequence) or shares.size > 1
     mechanisms = mechanism if isinstance(mechanism, Sequence) else [mechanism] * dims
@@ -211,7 +248,7 @@ def deviation(
 
 
 def _row(given: Any, j: int, dims: int) -> Any:
-    """Dimension j's share of an argument that may hold one entry per dimension (nested), or one for all."""
+    """Dimension j's part of an argument that has one entry per dimension (nested), or one for all."""
 
     def whole(x: Any) -> bool:
         return x is None or isinstance(x, str) or hasattr(x, "ppf")
@@ -238,9 +275,9 @@ def _dimension(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Bias, variance, Berry–Esseen bound and spread of one dimension's coordinates (one, or one per category).
 
-    The bound counts the sampling of users as the variance does: with κ = 1 − 1/(n E[1/r]) the summand has the variance
-    V̄ + κS² and, by Minkowski's inequality, a third absolute moment of at most (ρ̄^{1/3} + √κ·(E|μ − E μ|³)^{1/3})³;
-    r^{-1/2} enters as √E[1/r] ≥ E r^{-1/2}.
+    The bound includes the sampling of users, as the variance does: with κ = 1 − 1/(n E[1/r]) the summand has the
+    variance V̄ + κS² and, by Minkowski's inequality, a third absolute moment of at most (ρ̄^{1/3} + √κ·(E|μ − E
+    μ|³)^{1/3})³; r^{-1/2} enters as √E[1/r] ≥ E r^{-1/2}.
     """
     law = calibrate(as_law(mechanism)) if calibrated else as_law(mechanism)
     exact = variance == "exact"

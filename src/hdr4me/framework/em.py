@@ -1,9 +1,9 @@
-"""The distribution behind counts: expectation-maximisation with as much smoothing as the counts allow.
+"""The distribution estimated from counts: expectation-maximization with data-dependent smoothing.
 
 With f the shares of the cells and A the law of a cell given a bin, one step is p ← p·A(f/(pA)); smoothing by
 [s/4, 1 − s/2, s/4] after each step keeps p smooth (Li et al. 2020: EM for s = 0, EMS for s = 1). A fixed s = 1 flattens
-what is sharp, and s = 0 ends in spikes. So the strength is reduced in steps (`LADDER`) for as long as each step raises
-twice the log-likelihood by more than `WORTH`. On 64 bins the first is half the strength of s = 1 on Li et al.'s 256.
+narrow peaks, and s = 0 gives spikes. Therefore the strength is reduced in steps (`LADDER`) as long as each step raises
+twice the log-likelihood by more than `WORTH`. On 64 bins the first strength is half that of s = 1 on Li et al.'s 256.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from hdr4me.errors import InvalidInput
 from hdr4me.framework.moments import Floats
 from hdr4me.mechanisms.priors import Prior
 
-# Strengths on the way to the ladder, each fit the start of the next: EM from an even start would stop too early, or
-# with a smaller tolerance follow the noise.
+# Strengths before the ladder; each fit is the start of the next. EM from a uniform start would stop too early, or
+# would fit the noise if the tolerance were smaller.
 APPROACH = (1.0, 0.3, 0.1)
-LADDER = (0.03, 0.01, 0.003, 0.0)  # strengths of the smoothing that the counts choose from
-WORTH = 4.0  # what a rung must raise twice the log-likelihood by: it adds one or two degrees of freedom
+LADDER = (0.03, 0.01, 0.003, 0.0)  # the strengths of smoothing to choose from
+WORTH = 4.0  # the least gain in twice the log-likelihood of a step, which adds one or two degrees of freedom
 _TINY = 1e-300
 _EVERY = 10
 
@@ -76,9 +76,9 @@ def climb(
     block: int = 128,
     progress: Callable[[int, int], None] | None = None,
 ) -> Fit:
-    """The distribution for each row of counts, with the smoothing that the counts choose (see `fit`).
+    """The distribution for each row of counts, with the smoothing chosen by the likelihood (see `fit`).
 
-    `block` rows are worked on together; `progress` is called with the number of rows done and that of all rows.
+    `block` rows are computed together; `progress` is called with the number of finished rows and that of all rows.
     """
     parts = []
     for at in range(0, len(counts), block):
@@ -105,7 +105,7 @@ def _climbed(counts: Floats, law: Floats, shape: tuple[int, int]) -> Fit:
 
 
 def _smoothed(p: Floats, shape: tuple[int, int], strength: Floats) -> Floats:
-    """[s/4, 1 − s/2, s/4] along the bins; what would fall off an end stays in the last bin."""
+    """[s/4, 1 − s/2, s/4] along the bins; mass beyond an end stays in the last bin."""
     size = shape[0] * shape[1]
     own = p[:, :size].reshape(len(p), *shape)
     quarter = (strength / 4)[:, None, None] * own
@@ -118,7 +118,7 @@ def _smoothed(p: Floats, shape: tuple[int, int], strength: Floats) -> Floats:
 
 
 def prior_from_counts(probabilities: ArrayLike, counts: ArrayLike, rounds: int = 200) -> Prior:
-    """The prior on [−1, 1] that a table's reports suggest: EM on the levels, stopped early to stay smooth."""
+    """The prior on [−1, 1] estimated from a table's reports: EM on the levels, stopped early to stay smooth."""
     rows, n = np.asarray(probabilities, dtype=np.float64), np.asarray(counts, dtype=np.float64)
     if rows.ndim != 2 or n.shape != (rows.shape[1],) or (n < 0).any() or n.sum() == 0:
         raise InvalidInput.of("counts", counts, "one number >= 0 for each cell, and at least one report")

@@ -1,4 +1,4 @@
-"""What the framework needs of a mechanism: anything with `mean`, `variance` and `abs_third_moment` has a deviation."""
+"""The moments that the framework needs of a mechanism: `mean`, `variance` and `abs_third_moment`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hdr4me.framework.moments import Floats
 from hdr4me.mechanisms.law import Mechanism, affine_mean, probe_points
 from hdr4me.mechanisms.priors import Prior
 
-# Gauss–Legendre: exact for the polynomials that the laws' variances are between their kinks
+# Gauss–Legendre is exact: the laws' variances are piecewise polynomials.
 _NODES, _WEIGHTS = (np.asarray(a) for a in np.polynomial.legendre.leggauss(8))
 
 
 @runtime_checkable
 class Law(Protocol):
-    """The three moments of t* given t, vectorized over t; an attribute `domain` is used where there is one."""
+    """The three moments of t* given t, vectorized over t; an attribute `domain` is used if there is one."""
 
     def mean(self, t: ArrayLike, /) -> Any:
         """E[t*|t]."""
@@ -61,7 +61,7 @@ class EntryLaw:
 
 @dataclass(frozen=True)
 class _Calibrated:
-    """(t* − intercept)/slope: unbiased, with the moments that follow."""
+    """The unbiased report (t* − intercept)/slope."""
 
     law: Any
     slope: float
@@ -79,7 +79,7 @@ class _Calibrated:
 
 
 def as_law(mechanism: object) -> Law:
-    """The numeric law of a mechanism: itself, or of a channel for categories the law of one entry."""
+    """The law of a mechanism, or of one frequency if it is a channel for categories."""
     if isinstance(mechanism, Channel):
         return EntryLaw.of(mechanism)
     if not isinstance(mechanism, Law):
@@ -95,13 +95,13 @@ def as_law(mechanism: object) -> Law:
 
 
 def domain_of(law: object) -> tuple[float, float]:
-    """The law's domain; [−1, 1] where it does not say."""
+    """The law's domain; [−1, 1] if it has none."""
     low, high = getattr(law, "domain", (-1.0, 1.0))
     return float(low), float(high)
 
 
 def bias_of(law: Law, t: Floats) -> Floats:
-    """δ(t) = E[t*|t] − t, by the law's own `bias` where it has one (it need not cancel)."""
+    """δ(t) = E[t*|t] − t, by the law's own `bias` if it has one, which avoids cancellation."""
     own = getattr(law, "bias", None)
     return np.asarray(own(t) if callable(own) else law.mean(t) - t, dtype=np.float64)
 
@@ -114,9 +114,11 @@ def calibrate(law: Law) -> Law:
         (own.slope, own.intercept), (found.slope, found.intercept), rtol=1e-7, atol=1e-9
     ):
         raise InvalidInput(
-            f"mechanism = {law!r} cannot be calibrated: its calibration {own} is not what its mean says, {found}"
+            f"mechanism = {law!r} cannot be calibrated: its calibration {own} differs from the one of its mean, {found}"
         )
-    known = found if own is None else own  # a law's own keeps digits that its means at the ends have lost
+    known = (
+        found if own is None else own
+    )  # the law's own calibration has digits that the means at the ends have lost
     if known.slope == 0.0:
         raise InvalidInput(
             f"mechanism = {law!r} cannot be calibrated: its reports do not depend on the value"
@@ -127,7 +129,7 @@ def calibrate(law: Law) -> Law:
 
 
 def probe(law: Law) -> None:
-    """Refuse a law whose moments cannot be those of any report: E|t* − E t*|³ ≥ Var^{3/2} (Lyapunov's inequality)."""
+    """Reject a law with impossible moments: Lyapunov's inequality requires E|t* − E t*|³ ≥ Var^{3/2}."""
     name = getattr(law, "name", law)
     points = np.asarray(getattr(law, "points", None) or probe_points(*domain_of(law)), dtype=np.float64)
     found = {}
@@ -135,7 +137,7 @@ def probe(law: Law) -> None:
         found[what] = np.asarray(getattr(law, what)(points), dtype=np.float64)
         if found[what].shape != points.shape or not np.isfinite(found[what]).all():
             raise InvalidInput.of(
-                "mechanism", name, f"its {what}(t) must be finite and as many as the values"
+                "mechanism", name, f"its {what}(t) must return one finite number for each value"
             )
     if (found["variance"] < 0).any():
         raise InvalidInput.of("mechanism", name, "its variance must not be negative")
@@ -155,7 +157,7 @@ def mean_variance(law: Any, prior: Prior) -> float:
 
 
 def largest_variance(law: Any, factor: ArrayLike) -> Floats:
-    """sup_t Var(t*|t) + κ·t² for each κ in `factor`: no population of an unbiased report has more V̄ + κS².
+    """sup_t Var(t*|t) + κ·t² for each κ in `factor`, the largest V̄ + κS² of any population for an unbiased report.
 
     V̄ + κS² = E[V(t) + κt²] − κ(E t)², which a population half at t and half at −t attains where V is even.
     """
@@ -169,7 +171,7 @@ def largest_variance(law: Any, factor: ArrayLike) -> Floats:
 
 
 def peaks(law: Law, factor: float) -> Floats:
-    """A table's levels, and where between two of them Var(t*|t) + κt² = E[t*²|t] − (1−κ)t², a parabola, is largest."""
+    """A table's levels, and the maxima between two of them of the parabola Var(t*|t) + κt² = E[t*²|t] − (1−κ)t²."""
     levels = np.asarray(law.levels, dtype=np.float64)  # type: ignore[attr-defined]
     second = np.asarray(law.variance(levels), dtype=np.float64) + np.asarray(law.mean(levels)) ** 2
     if factor >= 1:

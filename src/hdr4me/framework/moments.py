@@ -1,7 +1,7 @@
-"""How many reports a dimension receives, and what that does to a mean's variance.
+"""The number of reports of a dimension, and its effect on the variance of a mean.
 
-Each user answers a dimension with probability p (its inclusion: m/d where m of d dimensions are drawn evenly), so a
-dimension's count is r ~ Binomial(n, p). The paper puts r = np everywhere; the exact variance needs E[1/r | r ≥ 1].
+Each user answers a dimension with probability p (its inclusion: m/d if m of d dimensions are drawn uniformly), so a
+dimension's count is r ~ Binomial(n, p). The paper sets r = np everywhere; the exact variance needs E[1/r | r ≥ 1].
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SIGNIFICANT = 3.0
 def mean_inverse_count(users: int, share: float) -> float:
     """E[1/r | r ≥ 1] for r ~ Binomial(users, share).
 
-    Below np = 10⁴ the binomial sum over ±(12 sd + 60) about the mean (which leaves out less than 1e-15); above, the
-    expansion of 1/r to the sixth central moment, with a relative remainder of about 105/(np)⁴ ≤ 1.1e-14.
+    Below np = 10⁴ it is the binomial sum over ±(12 sd + 60) about the mean, which omits less than 1e-15. Above, it is
+    the expansion of 1/r to the sixth central moment, with a relative remainder of about 105/(np)⁴ ≤ 1.1e-14.
     """
     n, p, q = float(users), share, 1.0 - share
     μ = n * p
@@ -48,7 +48,7 @@ def mean_inverse_count(users: int, share: float) -> float:
 
 
 def sampling_factor(users: float, inverse_count: ArrayLike) -> Floats:
-    """κ = 1 − 1/(n E[1/r]): how much of the values' own spread the draw of users adds; 0 when all of them report."""
+    """κ = 1 − 1/(n E[1/r]), the share of the values' variance that the sampling of users adds; 0 if all report."""
     return np.maximum(1.0 - 1.0 / (users * np.asarray(inverse_count, dtype=np.float64)), 0.0)
 
 
@@ -62,11 +62,11 @@ def sampled_variance(noise: ArrayLike, spread: ArrayLike, users: float, inverse_
 
 
 def widening(share_error: ArrayLike, present: float, n_means: int) -> Floats:
-    """How many times wider than by the first order a tolerance for means among those who have a value must be.
+    """The factor by which a tolerance for means among users with a value exceeds its first-order approximation.
 
     The estimated share π̂ divides all means of a dimension. With δ its standard error over π, a quantile of x standard
     errors moves to x·(1 + δ²x²/2), where x² = 2·ln(2k/0.05) exceeds the 95 % quantile of the largest of k errors.
-    Infinite where the share is not `SURELY` above 0: then no mean is estimated.
+    The factor is infinite if the share is less than `SIGNIFICANT` standard errors above 0: then no mean is estimated.
     """
     δ = np.asarray(share_error, np.float64) / present
     return np.where(SIGNIFICANT * δ < 1, 1.0 + δ**2 * np.log(2 * n_means / 0.05), np.inf)

@@ -1,12 +1,12 @@
 """The law of the squared Euclidean deviation, and of the norm and the MSE that follow from it.
 
 X = Σ_j (θ̂_j − θ̄_j)² with independent N(δ_j, σ_j²) terms is a generalized chi-square. Its moments are exact. Its
-distribution function is the (non-central) chi-square where all dimensions are alike; up to 60 dimensions with little
-bias Talbot's inversion of the Laplace transform (error below 1e-9); otherwise the Lugannani–Rice saddlepoint formula
-(error below 1e-4 where no dimension dominates, at most about 0.02 where one or two carry nearly all of the variance).
+distribution function is the (non-central) chi-square if all dimensions have the same law. For up to 60 dimensions with
+small bias it is Talbot's inversion of the Laplace transform (error below 1e-9), otherwise the Lugannani–Rice
+saddlepoint formula (error below 1e-4 if no dimension dominates, about 0.02 if one or two have nearly all variance).
 
-Correlated errors with covariance Σ have the squared norm Σ_i (shift_i + √λ_i·Z_i)² over the eigenvalues λ of Σ: means
-are correlated by the shared draw of who reports what, frequencies of one dimension by their common reports.
+Correlated errors with covariance Σ have the squared norm Σ_i (shift_i + √λ_i·Z_i)² over the eigenvalues λ of Σ. Means
+are correlated because they share the sampling of users, frequencies of one dimension because they share reports.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from hdr4me.framework.laws import EntryLaw
 from hdr4me.framework.moments import Floats, mean_inverse_count, sampling_factor
 
 _NONCENTRAL_LIMIT = 1e4  # the length of SciPy's series grows with the non-centrality
-# Beyond these the transform is so steep that Talbot's fixed contour loses its digits.
+# Beyond these limits Talbot's fixed contour is not accurate.
 _TALBOT_DIMENSIONS, _TALBOT_NONCENTRALITY, _TALBOT_NODES = 60, 50.0, 32
 
-# Larger covariance matrices are not decomposed: their coordinates count as independent.
+# Larger covariance matrices are not decomposed: their coordinates are treated as independent.
 _MAX_COORDINATES = 1024
 
 
@@ -78,7 +78,7 @@ class SquaredNorm:
         return self._saddlepoint(y)
 
     def quantile(self, probability: float) -> float:
-        """The x with P(X ≤ x) = probability; where the mean square is below 1e-280, its root stands for all of them."""
+        """The x with P(X ≤ x) = probability; for a mean square below 1e-280, the mean."""
         if self._mean_square < 1e-280:
             return math.sqrt(self._mean_square) if self.root else self._mean_square
         center, step = self._mean_square, max(self._mean_square, 1e-300)
@@ -207,7 +207,7 @@ def frequency_covariance(
 def frequency_spectrum(
     mechanism: Any, frequencies: Any, users: int, share: float, copies: int
 ) -> SquaredNorm | None:
-    """The spectrum of `copies` dimensions with these frequencies; None where they are not known or too many."""
+    """The spectrum of `copies` dimensions with these frequencies; None if they are unknown or too many."""
     if frequencies is None or np.ndim(frequencies) != 1 or not 1 < len(frequencies) <= _MAX_COORDINATES:
         return None
     f = np.asarray(frequencies, dtype=np.float64)
@@ -216,7 +216,7 @@ def frequency_spectrum(
 
 
 def values_correlation(given: Any, values: Any, probabilities: Any, dims: int) -> Floats | float:
-    """The values' correlation between dimensions: given, found from one row per dimension, or none."""
+    """The correlation of the values of different dimensions: given, computed from one row per dimension, or 0."""
     if given is not None:
         r = np.asarray(given, dtype=np.float64)
         if r.shape not in ((), (dims, dims)) or not np.all(np.abs(r) <= 1):

@@ -1,10 +1,10 @@
-"""The normal law of a deviation: within a tolerance, beyond a threshold, and how far the true law can be from it.
+"""The normal law of a deviation: probabilities, tolerances, and a bound of the distance to the exact law.
 
 Everything is computed in logarithms, so that products over d = 10,000 dimensions neither under- nor overflow.
 
-Theorems 3 and 4 promise that re-calibration brings the mean closer with probability at least 1 − ∫…∫_{[−τ, τ]^d} f,
-with τ = 1 for L1 and τ = 2 for L2. That expression is P(SOME dimension deviates by more than τ). The proofs use the
-premise that EVERY dimension does, whose probability is far smaller; the two have separate functions here.
+Theorems 3 and 4 state that re-calibration reduces the error with probability at least 1 − ∫…∫_{[−τ, τ]^d} f, with
+τ = 1 for L1 and τ = 2 for L2. That expression is P(SOME dimension deviates by more than τ). The proofs assume that
+EVERY dimension does, which has a far smaller probability. This module has a function for each.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ def _floats(given: ArrayLike) -> Floats:
 def log_probability_within(bias: ArrayLike, sd: ArrayLike, tolerance: ArrayLike) -> Floats:
     """Natural logarithm of P(|X| ≤ ξ) for X ~ N(bias, sd²), elementwise and broadcast.
 
-    log[Φ((ξ − δ)/σ) − Φ((−ξ − δ)/σ)], reflected so that both arguments lie in the left tail, where
-    log Φ keeps its digits (the case study needs 1.01e-17). A zero sd is a point mass.
+    It is log[Φ((ξ − δ)/σ) − Φ((−ξ − δ)/σ)], reflected so that both arguments lie in the left tail, where log Φ is
+    accurate (the case study needs 1.01e-17). An sd of 0 is a point mass.
     """
     δ, σ, ξ = np.broadcast_arrays(*map(_floats, (bias, sd, tolerance)))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         low, high = (-ξ - np.abs(δ)) / σ, (ξ - np.abs(δ)) / σ
         width, mid = high - low, 0.5 * (high + low)
         wide = log_ndtr(high) + np.log(-np.expm1(np.minimum(log_ndtr(low) - log_ndtr(high), 0.0)))
-        # Wider than the point 0 on the right: 1 − tails is the accurate form when little is missing.
+        # 1 − tails is the accurate form if the tails are small.
         tails = np.logaddexp(log_ndtr(low), log_ndtr(-high))
         wide = np.where(high > 1.0, _log1mexp(tails), wide)
         correction = np.log1p(width**2 * (mid**2 - 1.0) / 24.0)
@@ -70,10 +70,10 @@ def _log1mexp(x: Any) -> Any:
 
 
 def tolerance_for(sd: ArrayLike, probability: float, *, n: ArrayLike = 1) -> Floats:
-    """The ξ that an unbiased normal deviation keeps to with a probability, in each or in all of n copies.
+    """The ξ that an unbiased normal deviation, or all of n copies of it, keeps with a probability.
 
-    z·σ with Φ(z) = (1 + q)/2 and q = probability^{1/n}; the inverse works on log((1 − q)/2), so that n = 10,000
-    loses nothing.
+    It is z·σ with Φ(z) = (1 + q)/2 and q = probability^{1/n}. The inverse uses log((1 − q)/2), which is accurate
+    for n = 10,000.
     """
     half_miss = -0.5 * np.expm1(np.log(probability) / _floats(n))  # (1 − q)/2, accurately
     return np.asarray(_floats(sd) * -ndtri_exp(np.log(half_miss)))
@@ -93,7 +93,7 @@ def joint_tolerance(bias: ArrayLike, sd: ArrayLike, counts: ArrayLike, probabili
     unbiased = not np.any(δ)
     if unbiased and σ.size == 1:
         return float(tolerance_for(σ[0], probability, n=k[0]))
-    # Every class alone is easier than all together; all as bad as the worst is harder, up to the last bits.
+    # A lower bound: each class alone. An upper bound: all classes with the largest tolerance, up to rounding.
     low = float(np.max(tolerance_for(σ, probability, n=k))) * (1 - 1e-12) if unbiased else 0.0
     high = float(np.max(np.abs(δ)) + np.max(tolerance_for(σ, probability, n=np.sum(k)))) * (1 + 1e-9)
     if not short(low):
@@ -107,9 +107,11 @@ def joint_tolerance(bias: ArrayLike, sd: ArrayLike, counts: ArrayLike, probabili
 def log_probability_some_exceed(
     bias: ArrayLike, sd: ArrayLike, threshold: ArrayLike, *, counts: ArrayLike = 1
 ) -> float:
-    """Logarithm of P(at least one |dev_j| > threshold_j), dimensions independent; `counts` repeats a dimension."""
+    """Logarithm of P(at least one |dev_j| > threshold_j), dimensions independent; `counts` are repetitions."""
     within = float(np.sum(_floats(counts) * log_probability_within(bias, sd, threshold)))
-    if within > -1e-300:  # too small for a float: the union Σ_j P(|dev_j| > τ_j) is the same to all digits
+    if (
+        within > -1e-300
+    ):  # too small for a double: the union bound Σ_j P(|dev_j| > τ_j) is exact to all digits
         exceed = np.atleast_1d(log_probability_exceed(bias, sd, threshold))
         return float(logsumexp(exceed, b=np.broadcast_to(_floats(counts), exceed.shape)))
     return math.log(-math.expm1(within)) if within > -math.log(2) else math.log1p(-math.exp(within))

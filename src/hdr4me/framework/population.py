@@ -1,4 +1,4 @@
-"""Whose values the framework speaks about: a known population, a prior, or the worst there can be."""
+"""The population that a prediction is for: known values, a prior, or the worst case."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from hdr4me.mechanisms.priors import as_prior
 
 @dataclass(frozen=True)
 class Population:
-    """Values and their shares along the last axis; a first axis, where there is one, runs over dimensions.
+    """Values and their shares along the last axis; a first axis, if there is one, runs over dimensions.
 
-    `finite`: exactly these users (their variance then has the divisor n − 1), or draws from this law.
+    If `finite`, the users have exactly these values, and their variance has the divisor n − 1. Otherwise the values are
+    independent draws from this distribution.
     """
 
     values: Floats
@@ -49,7 +50,7 @@ def from_values(values: ArrayLike, probabilities: ArrayLike | None = None) -> Po
 
 
 def from_frequencies(frequencies: ArrayLike) -> Population:
-    """A categorical dimension: one row per category, whose entry is 1 for the share of users that have it."""
+    """A categorical dimension: one row per category, with the value 1 for the share of users that have it, else 0."""
     f = np.atleast_1d(_floats("probabilities", frequencies))
     _check_shares(f)
     return Population(np.tile([0.0, 1.0], (f.size, 1)), np.stack([1.0 - f, f], axis=1), finite=True)

@@ -24,7 +24,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.framework.moments import Floats, sampled_variance
 from hdr4me.framework.normal import joint_tolerance, log_probability_within
 from hdr4me.framework.population import Population
-from hdr4me.framework.small_samples import Counts, tolerance_within, within_few
+from hdr4me.framework.small_samples import Counts, probability_within_small, tolerance_within
 
 _LABELS = {"share": "share with", "chosen": "share choosing each of", "number chosen": "number chosen of"}
 
@@ -46,12 +46,6 @@ class PredictedRow(NamedTuple):
         """The row in words, such as "mean of age"."""
         words = _LABELS.get(self.name, f"{self.name} of")
         return f"{words} {self.dimension}"
-
-
-def own_unit(dimension: Any) -> float:
-    """A dimension's own units per unit of the scale [−1, 1]: half the range, a vector's norm, 1 for a frequency."""
-    low, high = dimension.bounds
-    return 1.0 if dimension.categories else (high - low) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +212,7 @@ class Prediction:
         else:
             single = σ**2 / self.reports.mean_inverse
             with np.errstate(divide="ignore"):
-                found = np.log(within_few(single, self.reports, float(ξ), self.largest))
+                found = np.log(probability_within_small(single, self.reports, float(ξ), self.largest))
         return np.where(np.isfinite(σ), found, -np.inf)
 
     def _aligned(self, tolerance: ArrayLike) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
@@ -275,7 +269,7 @@ def survey_prediction(
     rows: list[PredictedRow] = []
     for j, dimension in enumerate(survey.schema.dimensions):
         names = dimension.categories or [""] * len(found[j])
-        unit = 1.0 if share else own_unit(dimension)
+        unit = 1.0 if share else dimension.half_range
         statistic = "share" if share else "mean"
         rows += [
             PredictedRow(dimension.name, name or statistic, len(rows) + i, unit)

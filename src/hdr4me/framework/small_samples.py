@@ -2,7 +2,7 @@
 
 **Probabilities.** A dimension receives r ~ Binomial(n, p) reports. If np is small, r is summed over. Given r, the
 error is N(0, v/r); or, if the largest error M of one report is given, Bernstein's bound (1946) is used:
-P(|error| ≤ ξ) ≥ 1 − 2·exp(−rξ²/(2(v + Mξ/3))), whatever the values are. Without a report nothing is kept.
+P(|error| ≤ ξ) ≥ 1 − 2·exp(−rξ²/(2(v + Mξ/3))), for any values. Without a report no tolerance is kept.
 
 **Intervals** are exact or conservative; `share_interval`, `category_interval`, `noise_reach` and `weighted_interval`
 state their methods.
@@ -24,29 +24,31 @@ from scipy.stats import binom
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.moments import Floats
 
-FEW_REPORTS = 100.0  # below this many reports per dimension the number of reports is summed over
+SMALL_SAMPLE = 100.0  # below this many reports per dimension the number of reports is summed over
 _MOST_POINTS = 4096
 _VALUES, _MOST_FREQUENCIES = 24, 4096
-_SMOOTH = 0.05  # a normal error of this many standard deviations is added to a sum; no tail becomes lighter
+_SMOOTH = (
+    0.05  # a normal error of this many standard deviations is added to a sum, which makes no tail lighter
+)
 _NEWTON, _OUTER, _HALVINGS = 80, 60, 20
 _ROWS = 1024
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many reports a dimension receives: Binomial(users, share)."""
+    """The number of reports of a dimension: Binomial(users, share)."""
 
     users: int
     share: float
 
     @property
     def small_sample(self) -> bool:
-        """Is the mean number so small that the normal law is not relied on?"""
-        return self.users * self.share < FEW_REPORTS
+        """Whether the mean number is too small for the normal approximation."""
+        return self.users * self.share < SMALL_SAMPLE
 
     @cached_property
     def law(self) -> tuple[Floats, Floats]:
-        """The numbers r ≥ 1 that occur, and their probabilities; what is missing from one is r = 0."""
+        """The numbers r ≥ 1 that occur and their probabilities; the rest of the probability is that of r = 0."""
         if self.share >= 1:
             return np.array([float(self.users)]), np.ones(1)
         low = float(binom.ppf(1e-12, self.users, self.share))
@@ -61,7 +63,7 @@ class Counts:
         return float(mass @ (1 / r) / mass.sum())
 
 
-def within_few(
+def probability_within_small(
     variances: ArrayLike, counts: Counts, tolerance: float, largest: float | None = None
 ) -> Floats:
     """P(|error| ≤ ξ) for each variance of one report; Bernstein's bound if the largest error is given."""
@@ -79,11 +81,11 @@ def within_few(
 def tolerance_within(
     variances: Floats, numbers: ArrayLike, counts: Counts, probability: float, largest: float | None = None
 ) -> float:
-    """The smallest ξ that all coordinates keep with this probability; infinite if no ξ is."""
+    """The smallest ξ that all coordinates keep with this probability; infinite if there is none."""
 
     def kept(tolerance: float) -> bool:
         with np.errstate(divide="ignore"):
-            within = np.log(within_few(variances, counts, tolerance, largest))
+            within = np.log(probability_within_small(variances, counts, tolerance, largest))
         return bool(np.asarray(numbers, np.float64) @ within >= math.log(probability))
 
     widest = math.sqrt(float(np.max(variances)))
@@ -122,7 +124,9 @@ def category_interval(
     If every user answered and k of n have the category, the number of reports that name it is Binomial(k, p) +
     Binomial(n − k, q). The interval holds every k that neither tail rejects.
     """
-    named, again = np.unique(named, return_inverse=True)  # thousands of categories have few different numbers
+    named, again = np.unique(
+        named, return_inverse=True
+    )  # thousands of categories have a small number of distinct counts
     share_low, share_high = share_interval(named, reports, level)
     low, high = (share_low - q) / (p - q), (share_high - q) / (p - q)
     spread = np.sqrt(reports * np.maximum(share_high * (1 - share_low), 1.0 / reports))
@@ -141,7 +145,7 @@ def category_interval(
 
 
 def _least(first: Floats, last: Floats, holds: Callable[[Floats], NDArray[np.bool_]]) -> Floats:
-    """The least whole number from `first` on for which `holds`, which stays true above it; `last` if none does."""
+    """The least integer from `first` on for which `holds`, which stays true above it; `last` if there is none."""
     low, high = first.copy(), last.copy()
     while (low < high).any():
         middle = np.floor((low + high) / 2)
@@ -166,7 +170,7 @@ def _tail(k: Floats, named: Floats, reports: int, p: float, q: float, points: in
 
 
 def _at_values(probabilities: Floats) -> Floats:
-    """The rows of the levels and of the middles between two levels."""
+    """The rows of the levels and of the midpoints between two levels."""
     middles = (probabilities[:-1] + probabilities[1:]) / 2
     return np.concatenate([probabilities, middles])
 
@@ -187,13 +191,13 @@ def skew_size(probabilities: Floats, decode: Floats) -> float:
     """The largest |third central moment| over variance of one report, among populations of one or two values.
 
     It is a length on the decoder's scale: the mean of r reports of variance v has a skewness of at most this length
-    over √(r·v). For two cells it is their distance, which bounds it and stands for the steps of a count as well.
+    over √(r·v). For two cells it is their distance, which bounds it and also covers the steps of a count.
     """
     if decode.size == 2:
         return float(abs(decode[1] - decode[0]))
-    small_sample = np.unique(np.linspace(0, len(probabilities) - 1, _VALUES).astype(int))
+    some = np.unique(np.linspace(0, len(probabilities) - 1, _VALUES).astype(int))
     power = (decode - decode.mean()) ** np.arange(1, 4)[:, None]
-    raw = probabilities[small_sample] @ power.T  # the moments of a mixture are mixtures of the moments
+    raw = probabilities[some] @ power.T  # the moments of a mixture are mixtures of the moments
     share = np.array([0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5])[:, None, None, None]
     first, second, third = np.moveaxis((1 - share) * raw[:, None] + share * raw[None], -1, 0)
     variance = np.maximum(second - first**2, 1e-300)
@@ -201,10 +205,10 @@ def skew_size(probabilities: Floats, decode: Floats) -> float:
 
 
 def noise_reach(probabilities: Floats, decode: Floats, reports: int, level: float) -> tuple[float, float]:
-    """How far below and above its true value the mean of the reports may lie, if every user answered.
+    """The largest distances of the mean of the reports below and above its true value, if every user answered.
 
     The characteristic function of the sum of r reports at one value, (Σ_k P_k·exp(iu(y_k − mean)))^r, is inverted. The
-    result is the widest over the table's levels and the middles between two, where the random rounding adds most.
+    result is the maximum over the table's levels and their midpoints, where random rounding adds most.
     """
     return _reach(probabilities.tobytes(), decode.tobytes(), reports, level)
 
@@ -246,7 +250,7 @@ def _quantiles(row: Floats, decode: Floats, reports: int, level: float) -> tuple
 def gamma_tail(values: Floats, shapes: Floats, start: Floats) -> tuple[Floats, Floats]:
     """P(Σ g_k·z_k > 0) for each row, g_k ~ Gamma(shape_k), and the saddlepoint, which is searched from `start`.
 
-    Each row has values of both signs with shapes above 0.
+    Each row has values of both signs with positive shapes.
     """
     used = shapes > 0
     low = 1 / np.where(used, values, np.inf).min(axis=1)
@@ -296,7 +300,7 @@ def weighted_interval(decode: ArrayLike, counts: ArrayLike, level: float = 0.95)
 
 
 def _upper(y: Floats, n: Floats, α: float) -> Floats:
-    """m with P(weighted mean > m) = α, one report imagined at the largest value."""
+    """m with P(weighted mean > m) = α, with one added report at the largest value."""
     largest = float(y.max())
     shapes = n + (y == largest) / np.count_nonzero(y == largest)
     total = shapes.sum(axis=1)
@@ -333,13 +337,13 @@ def ratio_interval(
 ) -> tuple[float, float]:
     """Lower and upper ends in [−1, 1] for a ratio of two means: of E[first] over E[second] > 0.
 
-    `first` and `second` are what each cell counts for in the numerator and in the denominator.
+    `first` and `second` are the contributions of each cell to the numerator and to the denominator.
     """
     a, b, n = (np.asarray(x, np.float64) for x in (first, second, counts))
     α = (1 - level) / 2
 
     def refused(m: float, side: float) -> bool:
-        """Is a mean of side·(first − m·second) of 0 or more (side 1: less) refused?"""
+        """Whether a mean of side·(first − m·second) of 0 or more (for side 1: or less) is rejected."""
         z: Any = side * (a - m * b)
         largest = z.max()
         if largest <= 0:

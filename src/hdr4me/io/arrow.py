@@ -502,6 +502,9 @@ def dumps(ids: Bytes, rows: Bytes, survey: Survey) -> bytes:
     return sink.getvalue()
 
 
+_MOST_BATCHES = 1000  # in a stream: each costs time, even if it is empty
+
+
 def loads(data: bytes, survey: Survey, most: int) -> Stream:
     """The reports in a complete stream of at most `most` rows; otherwise FormatError."""
     try:
@@ -529,7 +532,9 @@ def _stream_parts(data: bytes, survey: Survey, most: int) -> Iterator[tuple[Byte
     ids, rows = np.empty((0, ID_SIZE), np.uint8), np.empty((0, survey.report_size), np.uint8)
     yield ids, rows, np.empty(0, np.uint8)
     n = 0
-    for batch in stream_batches(data, start, 2):
+    for count, batch in enumerate(stream_batches(data, start, 2)):
+        if count >= _MOST_BATCHES:
+            raise FormatError(f"the stream has more than {_MOST_BATCHES} batches: write fewer, larger ones")
         n += batch.n_rows
         if not 0 <= batch.n_rows <= n <= most:
             raise FormatError(f"the stream has more than {most} reports: send fewer in a request")

@@ -1,13 +1,8 @@
-"""Records as columns of memory addresses for the kernels, and the data-quality report.
-
-The data-quality report counts the values of each column that were read, missing, unknown or out of range. It is for the
-owner of the records. Its counts are exact functions of the true values, so it is not private and must not be published.
-"""
+"""Records as columns of memory addresses for the kernels, and the counts of their data-quality report."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,8 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
+from hdr4me.io.quality import FIELDS, DataQuality
 from hdr4me.survey import Numeric, Schema, Survey
-from hdr4me.survey.dimension import FAULTS
 
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.perturb import Columns
@@ -67,6 +62,8 @@ def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
         )
     if "vector" in kinds and len(survey.schema) > 1:
         raise InvalidInput("a matrix holds vectors or numbers, not both: give a table with a column of lists")
+    if any(x.categories and x.columns != (x.name,) for x in survey.schema):
+        raise InvalidInput("a matrix cannot hold joint or bucket dimensions: give a table with named columns")
     width = len(survey.schema.columns)
     if "vector" in kinds:
         width = getattr(survey.schema.dimensions[0], "length", 1)
@@ -151,85 +148,6 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
     luts = np.array(lut, np.uint32)
     columns = Columns(address, stride, dtype, valid, valid_offset, luts, lut_start, lut_size, 0)
     return Source(columns, batch.num_rows, [column.array for column in cleaned.values()], cleaned)
-
-
-FIELDS = ("read", *FAULTS)
-_REPORTED = 0.01  # A share of faulty values above this is reported
-
-
-class RecordsWarning(UserWarning):
-    """More than 1 % of the values of a column are missing, unknown or out of range."""
-
-
-@dataclass(frozen=True, eq=False)
-class DataQuality:
-    """Counts [d, 5] of values read, missing, unknown, below and above the range; reports of parts can be added.
-
-    For a `Selection`, `unknown` counts values without a known category, `low` values with known and unknown choices,
-    and `high` values with too many choices.
-    """
-
-    schema: Schema
-    counts: NDArray[np.int64]
-
-    @classmethod
-    def empty(cls, survey: Survey) -> DataQuality:
-        """The data-quality report of no records."""
-        return cls(survey.schema, np.zeros((len(survey.schema), len(FIELDS)), np.int64))
-
-    def __add__(self, other: DataQuality) -> DataQuality:
-        return DataQuality(self.schema, self.counts + other.counts)
-
-    @property
-    def n_records(self) -> int:
-        """The number of records."""
-        return int(self.counts[0, 0])
-
-    def rows(self) -> list[dict[str, Any]]:
-        """The counts of each column."""
-        pairs = zip(self.schema.names, self.counts.tolist(), strict=True)
-        return [{"column": name, **dict(zip(FIELDS, counts, strict=True))} for name, counts in pairs]
-
-    def unusable(self) -> list[str]:
-        """A sentence for each column without a usable value."""
-        found = []
-        for dimension, row in zip(self.schema, self.rows(), strict=True):
-            faults = {name: fault for name, fault in dimension.faults().items() if not fault.usable}
-            if 0 < row["read"] <= sum(row[name] for name in faults):
-                parts = ", ".join(f"{row[name]:,} {fault.what}" for name, fault in faults.items())
-                found.append(f"column {dimension.name!r} has no usable value among {row['read']:,} ({parts})")
-        return found
-
-    def notes(self) -> list[str]:
-        """A sentence for each kind of faulty values above 1 % of a column, with their treatment."""
-        return [
-            f"column {dimension.name!r}: {row[name]:,} of {row['read']:,} values "
-            f"({100 * row[name] / row['read']:.3g} %) are {fault.what} {fault.effect}"
-            for dimension, row in zip(self.schema, self.rows(), strict=True)
-            for name, fault in dimension.faults().items()
-            if fault.effect and row[name] > _REPORTED * row["read"]
-        ]
-
-
-# Called with the data-quality report before the reports become visible; an exception discards them.
-OnQuality = Callable[[DataQuality], None]
-
-
-def judge(quality: DataQuality, *, allow_unusable: bool = False) -> None:
-    """Warn of faulty values above 1 %; refuse a column without a usable value unless `allow_unusable`."""
-    unusable = quality.unusable()
-    if unusable and not allow_unusable:
-        raise refusal(unusable)
-    for sentence in quality.notes():
-        warnings.warn(sentence, RecordsWarning, stacklevel=3)
-
-
-def refusal(unusable: Sequence[str], remedy: str = "allow it (--allow-unusable)") -> InvalidInput:
-    """The error for columns without a usable value."""
-    more = f", and {len(unusable) - 3} columns more" if len(unusable) > 3 else ""
-    return InvalidInput(
-        f"{'; '.join(unusable[:3])}{more}: check the range, the categories and the file, or {remedy}"
-    )
 
 
 def data_quality(source: Source, survey: Survey) -> DataQuality:

@@ -1,4 +1,4 @@
-"""Compiled loops over plain arrays: arrays come in, arrays go out.
+"""Compiled loops over plain arrays; inputs and outputs are arrays.
 
 - `exact`: records to reports with the system's randomness (start with `perturb`), and reports to counts (`count`);
 - `simulate`: seeded draws of continuous mechanisms for analysis, summed while they are drawn (`fused`);

@@ -1,7 +1,7 @@
 """Mechanisms: how one value is perturbed.
 
-`mechanism(name, epsilon=…)` makes a mechanism, `register_mechanism` adds a name, and `exact` gives any law a table that
-can be deployed. Nothing is imported before it is used.
+`mechanism(name, epsilon=…)` makes a mechanism, `register_mechanism` adds a name, and `exact` makes a deployable table
+from any law. Modules are imported when they are first used.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Designed tables are kept in memory for this process and on disk for the next one.
+"""Designed tables are cached in memory for this process and on disk for later ones.
 
-A file holds a SHA-256 digest and JSON. It is only a hint: the reader proves again what the file claims.
+A file holds a SHA-256 digest and JSON. It is not trusted: the reader verifies the table's properties again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hdr4me.atomic import write_bytes
 from hdr4me.channels import Table as TableChannel
 from hdr4me.errors import HDR4MEError
 
-DESIGNS_VERSION = 4  # raised whenever a change makes joint designs, or their files, differ
+DESIGNS_VERSION = 4  # incremented when joint designs or their files change
 _MOST_BYTES = 1 << 21
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ _lock = Lock()
 
 
 def cache_directory() -> Path | None:
-    """HDR4ME_CACHE_DIR if set (empty: no disk), else hdr4me in XDG_CACHE_HOME, else in ~/.cache."""
+    """HDR4ME_CACHE_DIR if it is set (empty: no disk cache), else hdr4me in XDG_CACHE_HOME, else in ~/.cache."""
     own = os.environ.get("HDR4ME_CACHE_DIR")
     if own is not None:
         return Path(own) if own else None
@@ -41,7 +41,7 @@ def cache_directory() -> Path | None:
 
 
 def cached_design(key: Mapping[str, Any], make: Callable[[], TableChannel]) -> TableChannel:
-    """The channel of a joint design with this key; a channel from disk is proven when it is made."""
+    """The channel of a joint design with this key; the constructor verifies a channel from disk."""
     text = json.dumps(dict(key), sort_keys=True)
     name = f"design-v{DESIGNS_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
@@ -60,7 +60,7 @@ def kept(
     *,
     on_disk: bool = True,
 ) -> T:
-    """The object from memory, else from disk, else made; an invalid file is replaced."""
+    """The object from memory, from disk, or newly made; an invalid file is replaced."""
     directory = cache_directory() if on_disk else None
     with _lock:
         if (directory, name) not in _memory:
@@ -75,7 +75,7 @@ def kept(
 
 
 def save(path: Path, stored: Any) -> None:
-    """Write the file whole or not at all; a disk that cannot be written is no error."""
+    """Write the file atomically; a disk that cannot be written is not an error."""
     content = json.dumps(stored).encode()
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def save(path: Path, stored: Any) -> None:
 
 
 def _load(path: Path, unpack: Callable[[Any], T | None]) -> T | None:
-    """What a regular file of a possible size holds, None if it is damaged; opening it never blocks."""
+    """The content of a regular file of a possible size, None if it is damaged; opening it never blocks."""
     invalid = ValueError, LookupError, TypeError, AttributeError, ArithmeticError, HDR4MEError
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -100,5 +100,5 @@ def _load(path: Path, unpack: Callable[[Any], T | None]) -> T | None:
 
 
 def forget() -> None:
-    """Empty the memory, for tests; the disk is left alone."""
+    """Clear the memory cache (for tests); the disk cache stays."""
     _memory.clear()

@@ -1,4 +1,4 @@
-"""Channels for categories: which there are, and which of them a survey uses unless told."""
+"""Channels for categories, and the one that a survey uses by default."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from hdr4me.channels.subset import Subset
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism
 
-LONG = (
-    64  # bytes above which a shorter report is considered: every report of a survey is padded to the longest
-)
-NEARLY = 1.2  # how many times the least error a shorter report may have
+# Bytes above which a shorter report is considered: every report of a survey is padded to the longest one.
+LONG = 64
+NEARLY = 1.2  # the largest error of a shorter report, as a multiple of the least error
 
 
 def categorical_choice(epsilon: float, category_count: int) -> str:
-    """The oracle that a survey uses: least error, unless its reports are long and shorter ones nearly as good.
+    """The frequency oracle that a survey uses: the one of least error, unless its reports are long.
 
-    No oracle has a smaller expected error than subset selection, which is GRR where sets of one are best. If its
-    reports exceed `LONG` bytes, a projective report, which is one number, is used if its error is at most `NEARLY`
-    times as large.
+    No oracle has a smaller expected error than subset selection, which is GRR if sets of one category are best. If its
+    reports exceed `LONG` bytes and a projective report, which is one number, has at most `NEARLY` times its error, the
+    projective report is used.
     """
     return _choice(float(epsilon), category_count)[0]
 
 
 def categorical_reason(epsilon: float, category_count: int) -> str:
-    """Why `categorical_choice` chooses what it chooses."""
+    """The reason for the choice of `categorical_choice`."""
     return _choice(float(epsilon), category_count)[1]
 
 
@@ -41,7 +40,7 @@ def _choice(epsilon: float, category_count: int) -> tuple[str, str]:
     check_epsilon(epsilon)
     size = subset_size(epsilon, category_count)
     if size == 1:
-        return "grr", "least expected error: sets of one category are best here"
+        return "grr", "least expected error: sets of one category are best"
     sent = size * Field(category_count).size
     if sent > LONG:
         space = best_space(epsilon, category_count)
@@ -49,8 +48,8 @@ def _choice(epsilon: float, category_count: int) -> tuple[str, str]:
         ratio /= oracle("subset", epsilon, category_count).total
         if ratio <= NEARLY:
             return "projective", (
-                f"one number of {Field(n_points(*space)).size} bytes to send and count, not subset selection's "
-                f"{size:,} ({sent:,} bytes), at {ratio:.3f} times its error"
+                f"one number of {Field(n_points(*space)).size} bytes instead of the {size:,} numbers ({sent:,} bytes) "
+                f"of subset selection, with {ratio:.3f} times its error"
             )
     return "subset", f"least expected error, with sets of {size:,} categories in {sent:,} bytes"
 
@@ -65,7 +64,7 @@ def categorical_channel(name: str, epsilon: float, category_count: int, base: st
 
 @lru_cache(maxsize=4096)
 def categorical_fits(name: str, epsilon: float, category_count: int) -> bool:
-    """Whether there is a channel called `name` for this many categories: each kind has limits of its own."""
+    """Whether there is a channel called `name` for this many categories; each kind has its own limits."""
     if name == "auto":
         name = categorical_choice(epsilon, category_count)
     if name in ("oue", "histogram"):
@@ -82,7 +81,7 @@ def categorical_fits(name: str, epsilon: float, category_count: int) -> bool:
 
 
 def subset_selection(epsilon: float, category_count: int) -> KSubset:
-    """Subset selection with sets of the best size (Ye and Barg 2018); sets of one are GRR."""
+    """Subset selection with sets of the best size (Ye and Barg 2018); with sets of one category it is GRR."""
     check_epsilon(epsilon)
     size = subset_size(epsilon, category_count)
     if size == 1:
@@ -97,7 +96,7 @@ def subset_selection(epsilon: float, category_count: int) -> KSubset:
 
 
 def response(epsilon: float, category_count: int) -> KSubset:
-    """Generalized randomized response for any number of categories, with integer weights for every category.
+    """Generalized randomized response for any number of categories, with integer weights.
 
     With r ≤ e^ε rational, the weight of each other category is B = ⌈2^32 / (r + v − 1)⌉ and that of the true one
     A = 2^32 − (v − 1)·B ≤ (r + v − 1)·B − (v−1)·B = r·B: the ratio A/B is at most r ≤ e^ε.
@@ -127,10 +126,10 @@ def oue(epsilon: float, category_count: int) -> UnaryEncoding:
 
 
 def histogram(epsilon: float, category_count: int, base: str = "optimal") -> UnaryEncoding:
-    """The paper's histogram encoding: every entry of the one-hot vector under ε/2, by the mechanism `base`.
+    """The paper's histogram encoding: every entry of the one-hot vector is perturbed by `base` under ε/2.
 
-    An absent entry is −1 and a present one +1 for that mechanism's exact table, of which only the two outermost rows
-    are needed; a report d is decoded as (d + 1)/2. Two entries change between two inputs, so that ε/2 each makes ε.
+    An absent entry is −1 and a present one +1, so that only the first and the last row of the exact table of `base` are
+    needed. A report d is decoded as (d + 1)/2. Two inputs differ in two entries, each under ε/2, which gives ε in all.
     """
     check_epsilon(epsilon)
     table = mechanism(base, epsilon=epsilon / 2).exact()

@@ -1,11 +1,11 @@
-"""The discretisation of every mechanism: the table of integers that is deployed in its place.
+"""The discretization of every mechanism: the integer table that is deployed instead of the continuous law.
 
-* Duchi, Piecewise and Square wave become windows with the continuous mechanism's share of heavy cells.
-* Hybrid becomes Piecewise's window and Duchi's two cells side by side, each with its share of the row.
-* Laplace, SCDF and Staircase are binned and clamped; binning is post-processing, so it keeps ε-LDP.
+* Duchi, Piecewise and Square wave become windows with the continuous mechanism's share of high-probability cells.
+* Hybrid becomes the window of Piecewise and the two cells of Duchi, each with its share of the row.
+* Laplace, SCDF and Staircase are binned and clamped; binning is post-processing, so it preserves ε-LDP.
 * Any other law is binned by `exact` and decoded without bias.
 
-32 bits hold about 2^32·ε cells: with a tiny budget the table has fewer cells, in the end two.
+32 bits distinguish about 2^32·ε cells, so that a very small budget has fewer cells, at least two.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from hdr4me.mechanisms.table import (
     window_table,
 )
 
-_SMALLEST_WINDOW = 1e-9  # below it, two weights of 2^31 that differ by one unit already differ by too much
+_SMALLEST_WINDOW = 1e-9  # below, two weights near 2^31 that differ by one unit violate the privacy bound
 _SMALLEST = 1e-6
 _TOTAL = 1 << BITS
 _TAIL = 1e-4
-_UNITS = 64  # the least difference of heavy and light weights that more than two cells are used with
+_UNITS = 64  # the least difference of heavy and light weights with which more than two cells are used
 
 
-def exact_twin(mechanism: Mechanism) -> Table:
+def discretized(mechanism: Mechanism) -> Table:
     """The table that deploys `mechanism`."""
     epsilon = mechanism.epsilon
     if epsilon < _SMALLEST_WINDOW:
-        raise InvalidInput.of("epsilon", epsilon, f"a table of {BITS} bits expresses 1e-09 or more")
+        raise InvalidInput.of("epsilon", epsilon, f"at least 1e-09 for a table of {BITS} bits")
     if isinstance(mechanism, Duchi):
         return duchi_table("duchi", epsilon)
     if isinstance(mechanism, Piecewise):
@@ -62,19 +62,19 @@ def exact_twin(mechanism: Mechanism) -> Table:
 
 
 def _most_cells(epsilon: float) -> int:
-    """How many cells 32 bits can tell apart under ε."""
+    """The number of cells that 32 bits can distinguish under ε."""
     return max(2, min(MAX_CELLS, int(min(epsilon, 1.0) * _TOTAL / _UNITS)))
 
 
 def _shape(epsilon: float, share: float, most: int = MAX_CELLS) -> tuple[int, int]:
-    """(cells, heavy cells) with heavy/cells nearest to `share`, among the finer half of what is possible."""
+    """(cells, heavy cells) with heavy/cells nearest to `share`, among the larger half of the numbers of cells."""
     most = min(most, _most_cells(epsilon))
     shapes = [(n, min(max(1, round(share * n)), n - 1)) for n in range(max(2, most // 2), most + 1)]
     return min(shapes, key=lambda shape: (abs(Fraction(shape[1], shape[0]) - Fraction(share)), -shape[0]))
 
 
 def _side_by_side(mechanism: Hybrid) -> Table:
-    """Piecewise's window on its share of each row, Duchi's two cells on the rest."""
+    """The window of Piecewise on its share of each row, and the two cells of Duchi on the rest."""
     piecewise, duchi = mechanism.components
     if mechanism.piecewise_share == 0:
         return duchi_table("hybrid", duchi.epsilon)
@@ -82,7 +82,7 @@ def _side_by_side(mechanism: Hybrid) -> Table:
     n_cells, width = _shape(epsilon, piecewise.half_width / piecewise.bound, MAX_CELLS - 2)
     rest = round(piecewise.background * _TOTAL)
     if rest < _UNITS * (n_cells - width):
-        # Duchi's share is then below 2^-18: too small for 32 bits to step through the levels
+        # Duchi's share is below 2^-18, too small for different weights of the levels in 32 bits.
         return window_table("hybrid", epsilon, n_cells, width)
     levels, decode, weights = window(epsilon, n_cells, width, _TOTAL - rest)
     ends, end_weights = binary(epsilon, levels.size, rest)
@@ -91,7 +91,7 @@ def _side_by_side(mechanism: Hybrid) -> Table:
 
 
 def _binned(mechanism: AdditiveNoise) -> Table:
-    """Noise in equal bins about the levels, the tails in the end bins."""
+    """Noise in equal bins about the levels; the end bins include the tails."""
     n_cells, n_levels, bin_width = _bins(mechanism)
     levels = np.linspace(-1.0, 1.0, n_levels)
     edges: Floats = (np.arange(n_cells + 1.0) - n_cells / 2) * bin_width
@@ -103,32 +103,32 @@ def _binned(mechanism: AdditiveNoise) -> Table:
 
 
 def _bins(mechanism: AdditiveNoise) -> tuple[int, int, float]:
-    """(cells, levels, bin width): levels are bins' centers, about a tenth of the standard deviation apart."""
+    """(cells, levels, bin width): levels are centers of bins, about a tenth of the standard deviation apart."""
     most = _most_cells(mechanism.epsilon)
     if most < 8:
         return 2, 2, 2.0
     reach = 1.0 + _quantile(lambda z: float(mechanism.noise_tail(np.array(z))), 0.0, steps=41)
     width = 2 * reach / most
-    if width >= 2.0:  # the levels ±1 cannot be centers: any even number of bins will do
+    if width >= 2.0:  # the levels ±1 cannot be centers: any even number of bins is possible
         return most - most % 2, 2, width
     spacing = 0.1 * math.sqrt(mechanism.noise_variance)
     bins_apart = max(1, int(spacing / width))
     gaps = min(math.ceil(2 / (bins_apart * width)), (most - 1) // bins_apart)
     width = 2 / (gaps * bins_apart)
-    # centers at whole or half multiples of the width, so that ±1 are among them
+    # Centers are at integer or half-integer multiples of the width, so that ±1 are among them.
     n_cells = most - (most % 2 if (gaps * bins_apart) % 2 else 1 - most % 2)
     return n_cells, gaps + 1, width
 
 
 def _interval_mass(mechanism: AdditiveNoise, edges: Floats) -> Floats:
-    """P(edges[k] < N ≤ edges[k+1]) from the tails, so that small masses keep their digits."""
+    """P(edges[k] < N ≤ edges[k+1]) from the tails, which is accurate for small masses."""
     tail = np.where(np.isinf(edges), 0.0, mechanism.noise_tail(np.abs(np.where(np.isinf(edges), 0.0, edges))))
     left, right = tail[:-1], tail[1:]
     return np.where(edges[:-1] >= 0, left - right, np.where(edges[1:] <= 0, right - left, 1 - left - right))
 
 
 def _bin_means(mechanism: AdditiveNoise, edges: Floats, width: float) -> Floats:
-    """What a report from each bin means: the mean of t + N within it, t uniform on [-1, 1]; ends included."""
+    """The first decoded value of each bin: the mean of t + N within it for t uniform on [-1, 1], tails included."""
     reach = edges[-2] + width
     far = reach + 12 * math.sqrt(mechanism.noise_variance)
     inside = np.linspace(-reach, reach, 16 * (edges.size - 1) + 1)
@@ -148,18 +148,18 @@ def _bin_means(mechanism: AdditiveNoise, edges: Floats, width: float) -> Floats:
 
 
 def exact(law: Any, *, levels: int | None = None, cells: int | None = None) -> Table:
-    """The integer table that deploys `law`, proven private at the law's own ε and unbiased.
+    """The integer table that deploys `law`, proven to be private at the law's ε and unbiased.
 
     Parameters
     ----------
     law
-        Anything with `epsilon`, a `name` and `cdf(x, t)`; its `domain` and `support` are used where it has them
-        ([-1, 1] and the whole line where it has not). Values of its domain are mapped to [-1, 1].
+        An object with `epsilon`, `name` and `cdf(x, t)`, and optionally a `domain` (default [-1, 1]) and a `support`
+        (default: the real line). Values of its domain are mapped to [-1, 1].
     levels
-        How many values the table tells apart; a value between two is rounded to one of them at random. Left out: the
-        number of least mean variance.
+        The number of levels of the table; a value between two levels is rounded to one of them at random. The default
+        is the number of least mean variance.
     cells
-        How many bins, at most 256. Left out: 256. Bins that no value reaches are left out.
+        The number of bins, at most 256 (the default). Bins that no value reaches are left out.
 
     Examples
     --------
@@ -174,17 +174,19 @@ def exact(law: Any, *, levels: int | None = None, cells: int | None = None) -> T
         return law
     for attribute in ("epsilon", "cdf"):
         if not hasattr(law, attribute):
-            raise InvalidInput.of("law", law, f"it must have {attribute} to be made exact")
+            raise InvalidInput.of("law", law, f"a law with the attribute {attribute}")
     check_epsilon(law.epsilon)
     try:
         law.cdf(np.zeros(1), np.full(1, sum(_domain(law)) / 2))
     except NotImplementedError:
-        raise InvalidInput.of("law", _name(law), "it has no cdf, which is needed to make it exact") from None
+        raise InvalidInput.of(
+            "law", _name(law), "a law with a cdf, which the table is computed from"
+        ) from None
     if law.epsilon < _SMALLEST:
-        raise InvalidInput.of("epsilon", law.epsilon, f"bins of 32 bits express {_SMALLEST} or more")
+        raise InvalidInput.of("epsilon", law.epsilon, f"at least {_SMALLEST} for a binned law")
     for name, count in (("levels", levels), ("cells", cells)):
         if count is not None and not (isinstance(count, int) and 2 <= count <= MAX_CELLS):
-            raise InvalidInput.of(name, count, f"a whole number from 2 to {MAX_CELLS}")
+            raise InvalidInput.of(name, count, f"an integer from 2 to {MAX_CELLS}")
     edges = _edges(law, MAX_CELLS if cells is None else cells)
     choices = (129, 33, 9, 3, 2) if law.epsilon > 6.0 else (65, 17, 5, 3, 2)
     made = []
@@ -192,13 +194,15 @@ def exact(law: Any, *, levels: int | None = None, cells: int | None = None) -> T
         table = _binned_table(law, n, edges)
         if table is not None:
             made.append(table)
-            # the finest that keeps the law's own variance; laws of two or three reports try them all
+            # Stop at the finest table with the law's own variance; laws of two or three outputs try all of them.
             if table.n_cells >= n > 3 and _faithful(table, law):
                 break
     if not made:
-        raise InvalidInput.of("law", law, "32 bits cannot tell its values apart with these levels and cells")
+        raise InvalidInput.of(
+            "law", law, "32 bits cannot distinguish its values with these levels and cells; use fewer of them"
+        )
     least = min(table.mean_variance() for table in made)
-    # the fewest levels that do as well as any
+    # The fewest levels among the tables of least variance.
     return min((t for t in made if t.mean_variance() <= least * (1 + 1e-6)), key=lambda t: t.n_levels)
 
 
@@ -250,30 +254,32 @@ def _binned_table(law: Any, n_levels: int, edges: Floats) -> Table | None:
     """The table with these levels; None if its rows cannot be decoded without bias."""
     rows, places = _binned_rows(law, n_levels, edges)
     least, most = rows.min(axis=0), rows.max(axis=0)
-    # cdf differences carry a rounding error of about 1e-16 each
+    # Differences of the cdf have a rounding error of about 1e-16.
     if (most > math.exp(min(law.epsilon, 700.0)) * (least + 1e-14) * (1 + 1e-9)).any():
         raise InvalidInput.of("law", law, f"it is not private at its epsilon = {law.epsilon}")
     levels = np.linspace(-1.0, 1.0, n_levels)
     means = rows @ places
     slope = (means[-1] - means[0]) / 2
     if slope == 0:
-        raise InvalidInput.of("law", law, "its reports do not tell the ends of its domain apart")
+        raise InvalidInput.of("law", law, "its reports have the same mean at both ends of its domain")
     start = (places - (means[0] + means[-1]) / 2) / slope
     weights, decoders = unbiased_rows(rows, law.epsilon, levels[:, None], start[:, None])
     try:
         return Table(_name(law), law.epsilon, levels, decoders[:, 0], weights)
     except InvalidInput as refusal:
-        if "unbiased" not in str(refusal):
+        if "biased" not in str(refusal):
             raise
         return None
 
 
 def _binned_rows(law: Any, n_levels: int, edges: Floats) -> tuple[Floats, Floats]:
-    """P(bin | level) and the bins' middles; bins that no level reaches are left out."""
+    """P(bin | level) and the midpoints of the bins; bins that no level reaches are left out."""
     t = np.linspace(*_domain(law), n_levels)
     inner = np.asarray(law.cdf(edges[None, 1:-1], t[:, None]), dtype=np.float64)
     if inner.shape != (n_levels, edges.size - 2) or not ((inner >= -1e-12) & (inner <= 1 + 1e-12)).all():
-        raise InvalidInput.of("law", law, "its cdf(x, t) must be probabilities and broadcast over x and t")
+        raise InvalidInput.of(
+            "law", law, "its cdf(x, t) must return probabilities and broadcast over x and t"
+        )
     rows = np.diff(inner, axis=1, prepend=0.0, append=1.0)
     half = (edges[2] - edges[1] if edges.size > 3 else 1.0) / 2
     places = np.concatenate([[edges[1] - half], (edges[1:-2] + edges[2:-1]) / 2, [edges[-2] + half]])

@@ -26,7 +26,7 @@ class Duchi(UniformMixture):
 
     @property
     def _gap(self) -> float:
-        """C − 1 = 2/(e^ε − 1), kept apart: at large ε it is all that is left of C² − t² at the edges."""
+        """C − 1 = 2/(e^ε − 1), computed separately: for large ε it determines C² − t² at t = ±1."""
         return 2 * math.exp(-self.epsilon) / -math.expm1(-self.epsilon)
 
     @property
@@ -72,7 +72,7 @@ class ThreeOutputs(UniformMixture):
 
     @property
     def _gap(self) -> float:
-        """C − 1 = q(2 + a(1−q))/((1−q)(1−aq)) with q = e^{−ε}: nothing cancels."""
+        """C − 1 = q(2 + a(1−q))/((1−q)(1−aq)) with q = e^{−ε}, without cancellation."""
         q, a = math.exp(-self.epsilon), self.zero_share
         return q * (2 + a * (1 - q)) / (-math.expm1(-self.epsilon) * (1 - a * q))
 

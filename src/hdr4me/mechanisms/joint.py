@@ -1,13 +1,14 @@
-"""Tables designed for a prior: of one number (`optimal_mean`), of an optional number, and of a pair of numbers.
+"""Tables designed for a prior: for one number (`optimal_mean`), an optional number, and a pair of numbers.
 
-All three are one linear program, rounded to integers. They are unbiased for every value; the prior decides only for
-which values the variance is small. Inputs and reports are points x and y of R^k. The program finds the ε-LDP channel
-with Σ_y P(y|x)·y = x of least Σ_x π(x)·Σ_y P(y|x)·c(y), c(y) = Σ_j w_j·y_j². With L(y) = e^ε·min_x P(y|x) it reads
+All three solve one linear program and are rounded to integers. They are unbiased for every value; the prior determines
+only for which values the variance is small. Inputs and reports are points x and y of R^k. The program finds the ε-LDP
+channel with Σ_y P(y|x)·y = x of least Σ_x π(x)·Σ_y P(y|x)·c(y), c(y) = Σ_j w_j·y_j². With L(y) = e^ε·min_x P(y|x) it
+reads
 
     P(y|x) = e^-ε·L(y) + (1 − e^-ε)·H(y|x),   0 ≤ H(y|x) ≤ L(y),   Σ_y P(y|x) = 1,   Σ_y P(y|x)·y = x.
 
-A solution may be averaged over the signed permutations that leave inputs, prior and cost alone: one input of each orbit
-is enough. With the multipliers μ (mass) and ν (mean), an output y lowers the cost if and only if
+A solution may be averaged over the signed permutations that preserve inputs, prior and cost, so that one input of each
+orbit is sufficient. With the multipliers μ (mass) and ν (mean), an output y lowers the cost if and only if
 F(y) = Σ_x min(c_x(y), e^ε·c_x(y)) < 0 with c_x(y) = π(x)·c(y) − ν_x·y − μ_x. The program starts with a coarse grid of
 outputs and adds the negative local minima of F until the cost no longer falls.
 """
@@ -39,19 +40,19 @@ from hdr4me.mechanisms.table import Integers, Table, duchi_table, unbiased_rows,
 JOINT_FROM, JOINT_UP_TO = (
     0.05,
     10.0,
-)  # the budgets of joint designs; a larger budget uses the design of the largest
-_UNBIASED = 1e-12  # how far a row's mean may be from its level, relative to the largest decoded value
+)  # the budgets of joint designs; larger budgets use the design of the largest
+_UNBIASED = 1e-12  # the largest bias of a row, relative to the largest decoded value
 _ROUNDS = 12
-_UNUSED = 1e-9  # outputs with less than this share of the light mass are left out
+_UNUSED = 1e-9  # outputs with less than this share of the light mass are dropped
 
 
 def optional_number(
     epsilon: float, *, prior: Any = "uniform", present: float = 0.9, presence_weight: float = 0.3
 ) -> TableChannel:
-    """One report for a number that may be missing: its value and whether there is one, under the whole ε.
+    """One report for a number that may be missing: its value and whether it is present, under the full ε.
 
-    The mean among those who have a number is Σ value / Σ present over the reports; its variance is
-    Var(value − R·present)/(n·present²) with R that mean (delta method).
+    The mean among users with a number is Σ value / Σ present over the reports. With R this mean, its variance is
+    Var(value − R·present)/(n·present²) (delta method).
     """
     budget = _budget(epsilon)
     if not 0 < present < 1:
@@ -76,13 +77,13 @@ def optional_number(
 
 
 def optional_reach(epsilon: float) -> float:
-    """How far from 0 the decoded value of an optional number may lie under a budget that designs are made for."""
+    """A bound of the absolute decoded value of an optional number under the budget of a design."""
     budget = min(max(epsilon, JOINT_FROM), JOINT_UP_TO)
     return 1.6 * (math.exp(budget) + 2) / math.expm1(budget)
 
 
 def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "uniform") -> TableChannel:
-    """One report for two numbers, each unbiased, under the whole ε."""
+    """One report for two numbers, both unbiased, under the full ε."""
     budget = _budget(epsilon)
     laws = as_prior(first), as_prior(second)
 
@@ -91,12 +92,12 @@ def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "unifor
         inputs = np.stack([np.repeat(levels, n_levels), np.tile(levels, n_levels)], axis=1)
         return Question(inputs, np.outer(*(law.on_levels(n_levels) for law in laws)).ravel(), np.ones(2))
 
-    # two numbers with the same symmetric prior have all eight symmetries of a square
+    # Two numbers with the same symmetric prior have all eight symmetries of the square.
     even = len(question(5).symmetries()) == 8
     settled = 1e-4 if even else 2e-3
 
     def make() -> TableChannel:
-        # randomized response among the four corners has outputs ±corner; sparse outputs reach further at small budgets
+        # Randomized response among the four corners has outputs ±corner; sparse outputs are larger at small budgets.
         corner = (math.exp(budget) + 3) / math.expm1(budget)
         reach = np.full(2, (2.6 if budget < 2.8 else 1.7) * corner)
         most = 5 if budget <= 1.5 else 7 if budget <= (2.5 if even else 4.5) else 9
@@ -119,7 +120,7 @@ def second_moments(design: TableChannel) -> list[Floats]:
 
 
 def _budget(epsilon: float) -> float:
-    """ε, at most the largest budget of a joint design; a budget below the smallest is an error."""
+    """ε, limited to the largest budget of a joint design; a budget below the smallest is an error."""
     check_epsilon(epsilon)
     if epsilon < JOINT_FROM:
         raise InvalidInput.of("epsilon", epsilon, f"joint designs need at least {JOINT_FROM} for one report")
@@ -132,7 +133,7 @@ def optimal_mean(epsilon: float, prior: Any = "uniform") -> Table:
     law = as_prior(prior)
     if epsilon <= DUCHI_UP_TO:
         return duchi_table("optimal_mean", epsilon)
-    if epsilon > JOINT_UP_TO:  # 256 cells limit the variance here, not privacy
+    if epsilon > JOINT_UP_TO:  # 256 cells limit the variance here, and not privacy
         windows = [window_table("optimal_mean", epsilon, 256, width) for width in (1, 2, 3, 4, 6, 8)]
         return min(windows, key=lambda table: prior_variance(table, law))
     budget = float(epsilon)
@@ -151,9 +152,9 @@ def prior_variance(table: Table, prior: Any) -> float:
 
 
 def _mean_design(epsilon: float, prior: Prior) -> TableChannel:
-    """The design with the most levels that its cells can tell apart: fewer cells than levels cannot be unbiased."""
+    """The design with the most levels that is unbiased: it needs at least as many cells as levels."""
     n_levels = 17 if epsilon <= 1.5 else 33 if epsilon <= 3.0 else 65
-    # the largest report of a good unbiased channel is below twice Duchi's C
+    # The largest report of a good unbiased channel is below 2C, where C is Duchi's bound.
     reach = np.array([2.0 / math.tanh(epsilon / 2)])
     while True:
         levels = np.linspace(-1.0, 1.0, n_levels)
@@ -193,7 +194,7 @@ class Question:
     cost: Floats  # the weight of each number's second moment
 
     def symmetries(self) -> Floats:
-        """The signed permutation matrices that leave inputs, prior and cost alone; the identity is the first."""
+        """The signed permutation matrices that preserve inputs, prior and cost; the first is the identity."""
         k = self.inputs.shape[1]
         home = _places(self.inputs)
         found = []
@@ -234,13 +235,13 @@ def solve(
         return np.stack([a.ravel() for a in np.meshgrid(*axes, indexing="ij")], axis=1)
 
     look = grid(fine)
-    found = _programme(epsilon, question, group, _closed(grid(coarse), group))
+    found = _linear_program(epsilon, question, group, _closed(grid(coarse), group))
     for _ in range(_ROUNDS):
         missing = _valleys(epsilon, question, found, look, (fine,) * len(reach))
         if missing.size == 0:
             break
         last, used = found.cost, found.outputs[found.used()]
-        found = _programme(epsilon, question, group, _closed(np.concatenate([used, missing]), group))
+        found = _linear_program(epsilon, question, group, _closed(np.concatenate([used, missing]), group))
         if last - found.cost < settled * last:
             break
     rows = found.rows[:, found.used()]
@@ -248,7 +249,7 @@ def solve(
 
 
 def _key(points: Floats) -> NDArray[np.int64]:
-    """Points as integers, so that images of one point are recognized."""
+    """Points as integers, so that equal images are recognized."""
     return np.rint(points * 1e7).astype(np.int64)
 
 
@@ -257,21 +258,21 @@ def _places(points: Floats) -> dict[tuple[int, ...], int]:
 
 
 def _closed(points: Floats, group: Floats) -> Floats:
-    """The points and their images, each once."""
+    """The distinct points and images of points."""
     images = np.concatenate([points @ g.T for g in group])
     _, index = np.unique(_key(images), axis=0, return_index=True)
     return np.asarray(images[np.sort(index)] + 0.0)
 
 
 def _orbits(points: Floats, group: Floats) -> NDArray[np.int64]:
-    """The number of each point's orbit."""
+    """The index of each point's orbit."""
     images = np.concatenate([_key(points @ g.T) for g in group])
     _, label = np.unique(images, axis=0, return_inverse=True)
     least = label.reshape(len(group), len(points)).min(axis=0)
     return np.unique(least, return_inverse=True)[1]
 
 
-def _programme(epsilon: float, question: Question, group: Floats, outputs: Floats) -> _Found:
+def _linear_program(epsilon: float, question: Question, group: Floats, outputs: Floats) -> _Found:
     """The solution for these outputs: one equation of mass and k of mean for one input of each orbit."""
     inputs = question.inputs
     orbit, family = _orbits(outputs, group), _orbits(inputs, group)
@@ -301,7 +302,7 @@ def _programme(epsilon: float, question: Question, group: Floats, outputs: Float
     heavy = np.clip(result.x[n_light:].reshape(len(first), len(outputs)), 0.0, spread)
     mu, *nu = result.eqlin.marginals.reshape(-1, len(first))
     size = np.bincount(family)[family]
-    # H and ν of every input: the mean over the group elements that carry its orbit's first input to it
+    # H and ν of every input: the mean over the group elements that map its orbit's first input to it.
     slope = np.stack(nu, axis=1)
     home, cell = _places(inputs), _places(outputs)
     rows, slopes, hits = np.zeros((len(inputs), len(outputs))), np.zeros(inputs.shape), np.zeros(len(inputs))

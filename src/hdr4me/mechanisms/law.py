@@ -1,8 +1,8 @@
-"""What a mechanism is, and the two families of output law that the paper's mechanisms belong to.
+"""The interface of a mechanism, and the two families of distributions that the paper's mechanisms belong to.
 
-In both, a `UniformMixture` (bounded) and `AdditiveNoise` (unbounded), E[t*|t] is affine in the true value t, so that
-calibration needs only the mean of the reports t*. Sampled in floating point these laws are not private; a survey
-deploys the integer table that `Mechanism.exact` returns.
+In both families, `UniformMixture` (bounded) and `AdditiveNoise` (unbounded), E[t*|t] is affine in the true value t, so
+that calibration needs only the mean of the reports t*. Samples in floating point are not private: a survey deploys the
+integer table that `Mechanism.exact` returns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Calibration:
-    """E[t*|t] = slope · t + intercept; calling it undoes that on a collected mean."""
+    """E[t*|t] = slope · t + intercept; calling it inverts this map for the mean of the reports."""
 
     slope: float
     intercept: float
@@ -38,9 +38,22 @@ class Calibration:
 
 
 class Parts(NamedTuple):
-    """A mixture of uniform intervals, first axis = the intervals, the rest = the shape of t.
+    """A mixture of uniform intervals; the first axis is that of the intervals, the others have the shape of t.
 
-    `offset` is the interval's center minus E[t*|t], kept apart so that nothing cancels when it is tiny.
+    Parameters
+    ----------
+    weight
+        The probability of each interval.
+    offset
+        The center of the interval minus E[t*|t], which avoids cancellation if it is small.
+    half_width
+        Half the length of the interval; 0 for an atom.
+
+    Examples
+    --------
+    >>> from hdr4me.mechanisms import mechanism
+    >>> mechanism("duchi", epsilon=1.0).parts(np.zeros(1)).weight.ravel().tolist()
+    [0.5, 0.5]
     """
 
     weight: Floats
@@ -49,14 +62,14 @@ class Parts(NamedTuple):
 
 
 def probe_points(low: float, high: float) -> Floats:
-    """Where a law is looked at: the ends, an even grid, and points that no law could have been written for."""
+    """The points at which a law is checked: both ends, an even grid, and random points."""
     even = np.linspace(0.0, 1.0, 65)
     anywhere = np.random.default_rng(20_260_117).random(64)
     return np.asarray(low + (high - low) * np.sort(np.concatenate([even, anywhere])))
 
 
 def affine_mean(mean: Callable[[Floats], Any], domain: tuple[float, float], name: str) -> Calibration:
-    """Slope and intercept of `mean` over the domain; an error if it is not affine at every probed point."""
+    """Slope and intercept of `mean` over the domain; an error if it is not affine at the probe points."""
     points = probe_points(*domain)
     at = np.asarray(mean(points), dtype=np.float64)
     slope = float((at[-1] - at[0]) / (points[-1] - points[0]))
@@ -93,12 +106,12 @@ class Mechanism(ABC):
 
     @property
     def bounded(self) -> bool:
-        """The paper's Bound(M): are reports confined to a finite interval?"""
+        """The paper's Bound(M): whether reports lie in a finite interval."""
         return all(math.isfinite(end) for end in self.support)
 
     @property
     def calibration(self) -> Calibration:
-        """Slope and intercept of E[t*|t]; found from `mean`, and checked, where a law writes its own `mean`."""
+        """Slope and intercept of E[t*|t]; computed from `mean` and checked if a law overrides `mean`."""
         if type(self).mean is Mechanism.mean:
             return Calibration(1.0, 0.0)
         return affine_mean(self.mean, self.domain, self.name)
@@ -120,14 +133,14 @@ class Mechanism(ABC):
 
     @abstractmethod
     def abs_third_moment(self, t: ArrayLike) -> Floats:
-        """ρ = E|t* − E t*|³, the moment that Berry–Esseen needs (Theorem 2)."""
+        """ρ = E|t* − E t*|³, the moment in the Berry–Esseen bound (Theorem 2)."""
 
     @abstractmethod
     def density(self, x: ArrayLike, t: ArrayLike) -> Floats:
-        """The density of t* at x, atoms left out; x and t broadcast."""
+        """The density of t* at x without atoms; x and t broadcast."""
 
     def atoms(self, t: ArrayLike) -> tuple[Floats, Floats]:
-        """Points that carry mass of their own, and the masses; first axis = the atoms."""
+        """The atoms of the distribution and their masses, along the first axis."""
         shape = (0, *self._values(t).shape)
         return np.zeros(shape), np.zeros(shape)
 
@@ -137,26 +150,42 @@ class Mechanism(ABC):
 
     @abstractmethod
     def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
-        """One t* for each t. For simulation: floating-point reports are not private."""
+        """One t* for each t, for simulation only: floating-point reports are not private."""
 
     def exact(self) -> Table:
-        """The deployable twin: a table of integers, private on a real machine."""
-        from hdr4me.mechanisms.discretize import exact_twin
+        """The discretization that is deployed: an integer table whose privacy is proven."""
+        from hdr4me.mechanisms.discretize import discretized
 
-        return exact_twin(self)
+        return discretized(self)
 
     def _values(self, t: ArrayLike) -> Floats:
-        """`t` as an array, refused where it leaves the domain."""
+        """`t` as an array; an error if a value is outside the domain."""
         values = np.asarray(t, dtype=np.float64)
         low, high = self.domain
         bad = values[~((values >= low) & (values <= high))]
         if bad.size:
-            raise InvalidInput.of("t", float(bad.flat[0]), f"{self.name} takes values in [{low:g}, {high:g}]")
+            raise InvalidInput.of(
+                "t", float(bad.flat[0]), f"{self.name} accepts values in [{low:g}, {high:g}]"
+            )
         return values
 
 
 class UniformMixture(Mechanism):
-    """A law that is, for each t, a mixture of a few uniform intervals and atoms."""
+    """A law that is a mixture of uniform intervals and atoms for each t; a subclass defines `parts` and `bound`.
+
+    >>> @dataclass(frozen=True)
+    ... class Corners(UniformMixture):
+    ...     epsilon: float
+    ...     name = "corners"
+    ...     @property
+    ...     def bound(self):
+    ...         return 1 / math.tanh(self.epsilon / 2)
+    ...     def parts(self, t):
+    ...         weight = np.stack([1 - t / self.bound, 1 + t / self.bound]) / 2
+    ...         return Parts(weight, np.stack([-self.bound - t, self.bound - t]), np.zeros_like(weight))
+    >>> round(float(Corners(epsilon=1.0).variance(0.0)), 4)
+    4.6827
+    """
 
     @property
     def bound(self) -> float:
@@ -172,7 +201,7 @@ class UniformMixture(Mechanism):
         """The intervals for these values; weights sum to one along the first axis."""
 
     def variance(self, t: ArrayLike) -> Floats:
-        """Σ w (o² + h²/3): every term is positive, so nothing cancels."""
+        """Σ w (o² + h²/3), a sum of positive terms without cancellation."""
         weight, offset, half = self.parts(self._values(t))
         return np.asarray((weight * (offset**2 + half**2 / 3)).sum(axis=0))
 
@@ -218,14 +247,21 @@ class UniformMixture(Mechanism):
         return np.asarray(self.mean(values) + chosen_offset + chosen_half * place)
 
     def _around(self, x: ArrayLike, t: ArrayLike) -> Parts:
-        """The parts, with x's distance from each center in place of the offset."""
+        """The parts, with the distance of x from each center instead of the offset."""
         points, values = np.broadcast_arrays(np.asarray(x, dtype=np.float64), self._values(t))
         weight, offset, half = self.parts(values)
         return Parts(weight, (points - self.mean(values)) - offset, half)
 
 
 class AdditiveNoise(Mechanism):
-    """t* = t + N with N symmetric about zero and independent of t (the paper's Bound(M) = 0)."""
+    """t* = t + N with N symmetric about 0 and independent of t (the paper's Bound(M) = 0).
+
+    A subclass defines the five members that begin with `noise_`, as `hdr4me.mechanisms.laplace` does.
+
+    >>> from hdr4me.mechanisms import mechanism
+    >>> isinstance(mechanism("laplace", epsilon=1.0), AdditiveNoise)
+    True
+    """
 
     @property
     def support(self) -> tuple[float, float]:

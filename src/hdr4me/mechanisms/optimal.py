@@ -1,7 +1,7 @@
 """`optimal`: the table of the linear program, with its certificate.
 
-`Search` finds the light mass and the bound that the dual proves. The table is made of the heavy windows above that mass
-in closed form, rounded to integers, and of a decoding that is exactly unbiased.
+`Search` computes the light mass and the bound that the dual proves. The heavy windows above that mass have a closed
+form. The table is these rows, rounded to integers, with an unbiased decoding.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from hdr4me.mechanisms.program import (
 )
 from hdr4me.mechanisms.table import Certificate, Table, duchi_table, round_rows, unbiased_decode, window_table
 
-DESIGN_VERSION = 3  # raised whenever a change makes tables, or their files, differ
-DUCHI_UP_TO = 0.05  # up to here Duchi's two cells are within 0.2 % of the limit and more would gain nothing
-PROGRAMME_UP_TO = (
-    12.0  # beyond, 256 cells limit the variance, not privacy: a window does as well, without proof
+DESIGN_VERSION = 3  # incremented when tables or their files change
+DUCHI_UP_TO = 0.05  # up to this budget Duchi's two cells are within 0.2 % of the bound
+PROGRAM_UP_TO = (
+    12.0  # above, 256 cells limit the variance and not privacy: a window is as good, without a proof
 )
 _LARGEST_MULTIPLIER = 1e9
 
 
 def optimal(epsilon: float, objective: Objective = "max") -> Table:
-    """The table of least variance among all ε-LDP ones with an unbiased report, and the proof of how near it is.
+    """The unbiased ε-LDP table of least variance, with a certificate: a proven bound of the variance of any other.
 
-    `objective` is "max" (the largest variance over the inputs) or "mean" (its mean over inputs uniform on
-    [-1, 1]). Designs are kept in memory and on disk; the first takes a second or two.
+    `objective` is "max" (the largest variance over the inputs) or "mean" (its mean over inputs uniform on [-1, 1]).
+    Designs are cached in memory and on disk; the first one takes one or two seconds.
 
     >>> table = optimal(1.0)
     >>> table.certificate.gap < 0.01
@@ -57,7 +57,7 @@ def optimal(epsilon: float, objective: Objective = "max") -> Table:
         lambda: design(budget, objective),
         _packed,
         lambda stored: _unpacked(stored, budget, objective),
-        on_disk=DUCHI_UP_TO < epsilon <= PROGRAMME_UP_TO,
+        on_disk=DUCHI_UP_TO < epsilon <= PROGRAM_UP_TO,
     )
 
 
@@ -69,7 +69,7 @@ def _packed(table: Table) -> dict[str, Any]:
 
 
 def _unpacked(stored: Any, epsilon: float, objective: Objective) -> Table | None:
-    """The stored table with its privacy, variance and bound computed again; None if the proof does not support it."""
+    """The stored table with its privacy, variance and bound recomputed; None if they do not hold."""
     weights, proof = stored["weights"], np.array(stored["proof"], dtype=np.float64)
     bound = _bound(proof, epsilon, objective)
     table = Table("optimal", epsilon, np.linspace(-1.0, 1.0, len(weights)), stored["decode"], weights)
@@ -80,9 +80,9 @@ def _unpacked(stored: Any, epsilon: float, objective: Objective) -> Table | None
 
 
 def _bound(proof: Floats, epsilon: float, objective: Objective) -> float | None:
-    """The variance that the multipliers prove to be a limit, or None if they prove nothing.
+    """The lower bound of the variance that the multipliers prove, or None if they prove none.
 
-    Any distribution π over inputs proves a limit for the largest variance; for the mean it must be the uniform one.
+    Any distribution π over inputs proves a bound of the largest variance; for the mean variance it must be uniform.
     """
     levels, _, _, pi = proof
     search = Search(epsilon, objective)
@@ -105,12 +105,12 @@ def _achieved(table: Table, objective: Objective) -> float:
 
 
 def design(epsilon: float, objective: Objective) -> Table:
-    """The table of `optimal`, designed without the cache."""
+    """The table of `optimal`, computed without the cache."""
     search, candidates = Search(epsilon, objective), []
     if epsilon > 8.0:
         shapes = ((256, 1), (256, 2), (256, 3), (256, 4), (256, 6), (256, 8), (200, 8))
         candidates = [window_table("optimal", epsilon, n_cells, width) for n_cells, width in shapes]
-    if epsilon <= PROGRAMME_UP_TO:
+    if epsilon <= PROGRAM_UP_TO:
         stages, n_levels = _stages(epsilon, objective)
         for levels, outputs, rounds in stages:
             search.run(levels, outputs, rounds)
@@ -121,9 +121,10 @@ def design(epsilon: float, objective: Objective) -> Table:
 
 
 def _stages(epsilon: float, objective: Objective) -> tuple[list[tuple[int, int, int]], int]:
-    """The (levels, outputs, rounds) of each stage, and the table's own number of levels.
+    """The (levels, outputs, rounds) of each stage, and the number of levels of the table.
 
-    Random rounding between levels of distance s adds up to s²/4 to the variance: more budget, more levels.
+    Random rounding between levels of distance s adds up to s²/4 to the variance, so that larger budgets need more
+    levels.
     """
     if epsilon <= DUCHI_UP_TO:
         return [(9, 60, 1)], 2
@@ -139,7 +140,7 @@ def _stages(epsilon: float, objective: Objective) -> tuple[list[tuple[int, int, 
 
 
 def _table(search: Search, n_levels: int) -> Table:
-    """Integers and decoding for the light mass that was found."""
+    """The integer weights and the decoding for the computed light mass."""
     assert search.measure is not None
     levels, epsilon, unit = np.linspace(-1.0, 1.0, n_levels), search.epsilon, search.unit
     limit = MAX_CELLS
@@ -157,7 +158,7 @@ def _table(search: Search, n_levels: int) -> Table:
 
 
 def _merged(measure: Measure, limit: int) -> Measure:
-    """At most `limit` cells, neighbors joined where that loses least: m₁m₂/(m₁+m₂)·(y₂−y₁)², a spread's size."""
+    """At most `limit` cells: neighbors are merged in the order of the loss m₁m₂/(m₁+m₂)·(y₂−y₁)²."""
     middle = measure.outputs.size // 2
     used = measure.mass[middle + 1 :] > 0
     y, mass = measure.outputs[middle + 1 :][used], measure.mass[middle + 1 :][used]
@@ -178,11 +179,11 @@ def _merged(measure: Measure, limit: int) -> Measure:
 
 
 def _split(cells: Measure, epsilon: float, levels: Floats) -> Measure:
-    """Cells cut in pieces at the outer ends of the windows: left ends for t ≤ 0, right ends for t ≥ 0.
+    """Cells split at the outer ends of the windows: at left ends for t ≤ 0 and at right ends for t ≥ 0.
 
-    Three rows whose windows begin in one cell and end in another are linearly dependent, so that no decoding makes
-    their integer means exact; the cut rows are independent. Without room for all cuts, only cells with several of these
-    ends are cut.
+    Three rows whose windows begin in one cell and end in another are linearly dependent, so that no decoding of the
+    integer rows has exact means. The rows of the split cells are independent. If all splits would exceed the largest
+    number of cells, only cells with several of these ends are split.
     """
     start, width = window_starts(cells, epsilon, levels)
     edges = np.concatenate([[0.0], np.cumsum(cells.mass)])

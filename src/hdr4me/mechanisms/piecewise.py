@@ -22,7 +22,7 @@ def _band(t: Floats, weight: tuple[float, float], beyond: float, half_width: tup
 
 @dataclass(frozen=True)
 class Piecewise(UniformMixture):
-    """With probability α = e^{−ε/2} uniform on [−Q, Q] whatever t is, else uniform on a band about t·(Q+1)/2.
+    """With probability α = e^{−ε/2} uniform on [−Q, Q] for any t, else uniform on a band about t·(Q+1)/2.
 
     Q = coth(ε/4) and the band's half-width is h = (Q−1)/2 = 1/(e^{ε/2} − 1); the mean is t.
     Var = t²/(s−1) + (s+3)/(3(s−1)²) with s = e^{ε/2} (the paper prints t for t² and e^{ε/2+3} for s+3).
@@ -33,7 +33,7 @@ class Piecewise(UniformMixture):
 
     @property
     def background(self) -> float:
-        """α, the probability that the report says nothing about t."""
+        """α, the probability that the report does not depend on t."""
         return math.exp(-self.epsilon / 2)
 
     @property
@@ -63,7 +63,7 @@ class PMSub(UniformMixture):
 
     @property
     def _stretch(self) -> float:
-        """(e^ε+τ)/(e^ε−1): how far the band's center is beyond t, as a factor."""
+        """(e^ε+τ)/(e^ε−1), the center of the band as a multiple of t."""
         return (1 + math.exp(-2 * self.epsilon / 3)) / -math.expm1(-self.epsilon)
 
     @property
@@ -71,7 +71,7 @@ class PMSub(UniformMixture):
         return self._stretch + self._stretch * math.exp(-self.epsilon / 3)
 
     def parts(self, t: Floats) -> Parts:
-        """(e^ε+τ)/(e^ε−1) − 1 = (τ+1)/(e^ε−1) is found without cancellation."""
+        """Uses (e^ε+τ)/(e^ε−1) − 1 = (τ+1)/(e^ε−1), which has no cancellation."""
         light, rest = math.exp(-2 * self.epsilon / 3), -math.expm1(-self.epsilon)
         both = light + math.exp(-self.epsilon)
         h = self._stretch * math.exp(-self.epsilon / 3)
@@ -95,7 +95,7 @@ class Hybrid(UniformMixture):
 
     @property
     def components(self) -> tuple[Piecewise, Duchi]:
-        """The two mechanisms, each under the whole ε."""
+        """The two mechanisms, each under the full ε."""
         return Piecewise(self.epsilon), Duchi(self.epsilon)
 
     @property
@@ -104,12 +104,12 @@ class Hybrid(UniformMixture):
         return piecewise.support if self.piecewise_share > 0 else duchi.support
 
     def parts(self, t: Floats) -> Parts:
-        """The parts of both, weighted; Piecewise's left out where its share is zero."""
+        """The weighted parts of both mechanisms; those of Piecewise only if its share is positive."""
         piecewise, duchi = self.components
         if self.piecewise_share == 0:
             return duchi.parts(t)
         first, second = piecewise.parts(t), duchi.parts(t)
-        # 1 − α is e^{−ε/2} itself, not the difference: it survives where 1 − α would round to zero.
+        # 1 − α is computed as e^{−ε/2}, because the difference would round to 0 for large ε.
         first = first._replace(weight=self.piecewise_share * first.weight)
         second = second._replace(weight=piecewise.background * second.weight)
         return Parts(*map(np.concatenate, zip(first, second, strict=True)))

@@ -1,4 +1,4 @@
-"""Whose values are expected: a law on [-1, 1] as values and their shares."""
+"""Priors: an expected distribution of values on [-1, 1], as values and their shares."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hdr4me.errors import InvalidInput
 Floats = NDArray[np.float64]
 
 MOST_TABLES = (
-    16  # numbers with more different priors share one table, so that a survey's document stays small
+    16  # with more different priors all numbers share one table, so that survey documents stay small
 )
 _QUANTILES, _PER_BIN = 4096, 64
 _ALLOWED = (
@@ -27,7 +27,7 @@ _ALLOWED = (
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Values on [-1, 1] and their shares, which sum to one; `uniform` where the law is the even spread."""
+    """Values on [-1, 1] and their shares, which sum to 1; `uniform` for the uniform distribution."""
 
     values: Floats
     shares: Floats
@@ -49,7 +49,7 @@ class Prior:
         return self.mean_square - self.mean**2
 
     def on_levels(self, n_levels: int) -> Floats:
-        """The share of users at each of `n_levels` equally spaced levels after random rounding to a neighbor."""
+        """The share of users at each of `n_levels` equally spaced levels after random rounding."""
         if self.uniform:
             even = np.full(n_levels, 1.0 / (n_levels - 1))
             even[[0, -1]] /= 2
@@ -62,7 +62,7 @@ class Prior:
 
     @property
     def key(self) -> str:
-        """A name for the cache: the same for the same law."""
+        """A cache key, equal for equal priors."""
         if self.uniform:
             return "uniform"
         return hashlib.sha256(self.values.tobytes() + self.shares.tobytes()).hexdigest()[:32]
@@ -85,7 +85,7 @@ def as_prior(given: Any, low: float = -1.0, high: float = 1.0) -> Prior:
             flat = edges.ndim == weights.ndim == 1 and edges.size == weights.size + 1
             if flat and (np.diff(edges) > 0).all():
                 return _weighted(*_in_bins(edges, weights, _PER_BIN), low, high)
-            raise InvalidInput.of("prior", given, "a histogram has increasing edges, one more than weights")
+            raise InvalidInput.of("prior", given, "a histogram with increasing edges, one more than weights")
         values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput.of("prior", given, _ALLOWED) from None
@@ -95,7 +95,7 @@ def as_prior(given: Any, low: float = -1.0, high: float = 1.0) -> Prior:
 
 
 def mean_law(priors: Sequence[Prior]) -> Prior:
-    """The law of a value of any of these numbers, each number as likely; their own prior if it is the same for all."""
+    """The mixture of these priors with equal weights, or the prior itself if all are the same."""
     keys = {id(prior): prior.key for prior in priors}
     count = Counter(keys[id(prior)] for prior in priors)
     different = {keys[id(prior)]: prior for prior in priors}
@@ -107,7 +107,7 @@ def mean_law(priors: Sequence[Prior]) -> Prior:
 
 
 def table_priors(priors: Sequence[Prior]) -> list[Prior]:
-    """What each number's table is designed for: its own prior, or the mean law of all if there are too many."""
+    """The prior that each number's table is designed for: its own, or the mixture of all if there are too many."""
     if len({id(prior) for prior in priors}) > MOST_TABLES and len({p.key for p in priors}) > MOST_TABLES:
         return [mean_law(priors)] * len(priors)
     return list(priors)

@@ -29,7 +29,7 @@ from hdr4me.mechanisms.law import Floats
 Objective = Literal["max", "mean"]
 
 _FIRST_TOP = 1.4  # the largest output of an optimal mechanism is below 1.3 C at every budget
-_FURTHEST = 4.0  # the dual is kept honest up to here; beyond, its parabolas rise by themselves
+_FURTHEST = 4.0  # outputs are included in the dual up to here; F increases beyond
 
 
 class Dual(NamedTuple):
@@ -49,7 +49,7 @@ class Measure(NamedTuple):
 
 
 def minimize(epsilon: float, cost: Floats, **constraints: Any) -> Any:
-    """The solution of a linear program by SciPy, whose stubs know no sparse matrices."""
+    """The solution of a linear program by SciPy, whose type stubs do not include sparse matrices."""
     tolerances = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
     solver: Any = linprog
     found = solver(cost, **constraints, method="highs-ipm", options=tolerances)
@@ -68,10 +68,10 @@ def solve(
     """The optimum for non-negative `levels` (first 0) and positive `outputs`, both mirrored, in units of C.
 
     Without `prior` the largest variance over the levels is minimized, with it the second moment averaged with these
-    weights (of t and −t together). For inputs uniform on [-1, 1] each level stands for the group of inputs around it:
+    weights (of t and −t together). For inputs uniform on [-1, 1] each level represents the group of inputs around it:
     the average of a mechanism over a group is ε-LDP with the group's center as its mean, so that the program over the
-    centers bounds every mechanism. t = 1 has weight zero, since it must only be reached.
-    `allowed[i, y]` (columns: mirrored outputs with 0 in the middle) says where h may be positive.
+    centers bounds every mechanism. t = 1 has weight 0, because it only has to be reached.
+    `allowed[i, y]` (columns: mirrored outputs with 0 in the middle) is true where h may be positive.
     """
     n_half, n_side = levels.size, outputs.size
     both = _mirrored(outputs)
@@ -123,7 +123,7 @@ def solve(
 
 
 def unfolded(half: Floats, sign: float) -> Floats:
-    """Multipliers of the folded program, shared equally between t and −t; the one at 0 stays whole."""
+    """Multipliers of the folded program, shared equally between t and −t; the one at 0 is not split."""
     return np.concatenate([sign * half[:0:-1] / 2, half[:1], half[1:] / 2])
 
 
@@ -132,7 +132,7 @@ def worst_outputs(dual: Dual, epsilon: float) -> tuple[Floats, Floats]:
     _, mu, nu, pi = dual
     inner = nu * nu + 4 * pi * mu
     real = (pi > 0) & (inner > 0)
-    # the root of larger size first, the other from their product, so that neither cancels
+    # The root of larger absolute value first, and the other one from their product, without cancellation.
     large = (nu[real] + np.copysign(np.sqrt(inner[real]), nu[real])) / 2
     flat = (pi == 0) & (nu != 0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -140,7 +140,7 @@ def worst_outputs(dual: Dual, epsilon: float) -> tuple[Floats, Floats]:
     roots = np.unique(roots[np.isfinite(roots)])
     edges = np.concatenate([[roots[0] - 100.0], roots, [roots[-1] + 100.0]])
     middle = (edges[:-1] + edges[1:])[:, None] / 2
-    # min(c, e^ε·c) in units of e^ε, which may be large
+    # min(c, e^ε·c) is computed in units of e^ε, which may be large.
     scale = np.where(pi * middle**2 - nu * middle - mu < 0, 1.0, math.exp(-epsilon))
     a, b, c = scale @ pi, scale @ nu, scale @ mu
     low, high = edges[:-1].copy(), edges[1:].copy()
@@ -150,12 +150,12 @@ def worst_outputs(dual: Dual, epsilon: float) -> tuple[Floats, Floats]:
 
 
 def certified(dual: Dual, epsilon: float, mean_square: float | None = None) -> float:
-    """A variance, in units of C², that no ε-LDP mechanism with an unbiased report of any kind goes below.
+    """A lower bound, in units of C², of the variance of every ε-LDP mechanism with an unbiased report.
 
     Every μ_i is lowered by the least δ that bisection finds sufficient for F ≥ 0. `mean_square` is that of the inputs
-    where the levels stand for groups of them (see `solve`). The last factor covers rounding errors of this function.
+    if the levels represent groups of them (see `solve`). The last factor covers rounding errors of this function.
     """
-    # the rounding error of a sum of products is smaller than this, for outputs of the size that matters
+    # A bound of the rounding error of a sum of products, for outputs of the relevant size.
     slack = 1e-14 * float(np.abs(dual.mu).sum() + np.abs(dual.nu).sum() + dual.pi.sum())
 
     def proven(delta: float) -> bool:
@@ -173,7 +173,7 @@ def certified(dual: Dual, epsilon: float, mean_square: float | None = None) -> f
 
 
 def window_starts(measure: Measure, epsilon: float, levels: Floats) -> tuple[Floats, float]:
-    """Where on the scale of cumulated light mass each level's heavy window starts, and how wide all of them are.
+    """The start of each level's heavy window, in cumulative light mass, and the common width of the windows.
 
     Given l, the row of least second moment is P = e^ε·l exactly where y² − νy − μ < 0, which is an interval: a heavy
     window of constant light mass that slides with t. Its mean is piecewise linear in its start.
@@ -199,7 +199,7 @@ def window_rows(measure: Measure, epsilon: float, levels: Floats) -> Floats:
 
 @dataclass
 class Search:
-    """The state of a design: the best light mass so far and the best bound, in units of C and C²."""
+    """The state of a search: the best light mass and the best bound so far, in units of C and C²."""
 
     epsilon: float
     objective: Objective
@@ -213,7 +213,7 @@ class Search:
         return 1 / math.tanh(self.epsilon / 2)
 
     def run(self, n_levels: int, n_outputs: int, rounds: int) -> None:
-        """Solve with this many levels and outputs, `rounds` times, each time with the outputs that were missed."""
+        """Solve with this many levels and outputs, `rounds` times, each time adding the missing outputs."""
         levels, prior, mean_square = self.inputs(n_levels)
         outputs, step = self._outputs(n_outputs)
         coarse, dual = self.measure, None
@@ -221,7 +221,7 @@ class Search:
             allowed = None
             if coarse is not None:
                 allowed = _near_windows(coarse, self.epsilon, levels, outputs, step)
-                if dual is not None:  # what the last dual would make heavy, whether or not it was allowed
+                if dual is not None:  # also the cells that the last dual would make heavy
                     mu, nu, pi = (x[-levels.size :, None] for x in dual[1:])
                     y = _mirrored(outputs)
                     allowed |= pi * y**2 - nu * y - mu < 0
@@ -241,7 +241,7 @@ class Search:
         return np.append(2.0 * half / n, 1.0) / self.unit, prior, 1 / (3 * self.unit**2)
 
     def _outputs(self, n: int) -> tuple[Floats, float]:
-        """An even grid over the outputs in use, the outputs themselves, and a widening tail for the dual's sake."""
+        """An even grid over the outputs in use, these outputs, and a tail of increasing steps for the dual."""
         top, used = _FIRST_TOP, np.zeros(0)
         if self.measure is not None:
             used = self.measure.outputs[self.measure.mass > 1e-7 * self.measure.mass.sum()]
@@ -259,7 +259,7 @@ def _mirrored(outputs: Floats) -> Floats:
 def _near_windows(
     coarse: Measure, epsilon: float, levels: Floats, outputs: Floats, step: float
 ) -> NDArray[np.bool_]:
-    """Which outputs are in or near the heavy window that the coarser solution gives to each level."""
+    """Whether each output is in or near the heavy window of each level in the coarser solution."""
     heavy = window_rows(coarse, epsilon, levels) > coarse.mass * (1 + 1e-6 * math.expm1(epsilon))
     heavy &= coarse.mass > 1e-9 * coarse.mass.sum()
     low = np.where(heavy, coarse.outputs, np.inf).min(axis=1)

@@ -1,7 +1,7 @@
-"""Which mechanisms there are: one line for each, and those that other packages register.
+"""The registry of mechanisms: the built-in ones, and those that other packages register.
 
 A factory is called as `factory(epsilon=…, **options)` with the budget of one value and is imported at its first use.
-An installed package adds its own through the entry points of group "hdr4me.mechanisms".
+Installed packages add factories through entry points of the group "hdr4me.mechanisms".
 """
 
 from __future__ import annotations
@@ -18,28 +18,43 @@ from hdr4me.errors import InvalidInput
 if TYPE_CHECKING:
     from hdr4me.mechanisms.law import Mechanism
 
-GROUP = "hdr4me.mechanisms"  # the group of entry points that other packages declare their factories in
+GROUP = "hdr4me.mechanisms"  # the entry-point group of other packages' factories
 
 
 @dataclass(frozen=True)
 class Registered:
-    """A name, what makes the mechanism (a callable or "module:attribute"), and what is known before it is made."""
+    """A name, a factory (a callable or "module:attribute"), and properties that are known without calling it."""
 
     name: str
     factory: str | Callable[..., Any]
     summary: str = ""
-    planned: bool = True  # whether a plan tries this mechanism of its own accord
+    planned: bool = True  # whether a plan tries this mechanism by default
     scaled: tuple[tuple[str, Any], ...] = ()  # options that put the law on [-1, 1]
-    table_from: float = 6.0  # from this budget of one value on, a plan uses the exact table and not the law
+    table_from: float = (
+        6.0  # from this budget of one value on, a plan uses the exact table instead of the law
+    )
+
+    def load(self) -> Callable[..., Any]:
+        """The factory, imported if it is given as "module:attribute"."""
+        if not isinstance(self.factory, str):
+            return self.factory
+        module, _, attribute = self.factory.partition(":")
+        factory: Callable[..., Any] = getattr(import_module(module), attribute)
+        return factory
+
+    def is_planned(self) -> bool:
+        """Whether a plan tries the mechanism by default; the factory of another package may have `planned = False`."""
+        if not self.planned or self.name in _BUILT_IN:
+            return self.planned
+        try:
+            return bool(getattr(self.load(), "planned", True))
+        except Exception:  # another package may raise any exception; the plan notes why it cannot use the law
+            return True
 
     def make(self, epsilon: float, **options: Any) -> Mechanism:
         """The mechanism under the budget `epsilon` of one value."""
-        factory = self.factory
-        if isinstance(factory, str):
-            module, _, attribute = factory.partition(":")
-            factory = getattr(import_module(module), attribute)
         try:
-            made: Mechanism = factory(epsilon=epsilon, **options)
+            made: Mechanism = self.load()(epsilon=epsilon, **options)
         except TypeError as error:
             if not options:
                 raise
@@ -70,7 +85,7 @@ _BUILT_IN = tuple(_known)
 
 @cache
 def _load_plugins() -> None:
-    """Register what installed packages declare; a name that is taken stays what it is."""
+    """Register the entry points of installed packages; existing names are not replaced."""
     from importlib.metadata import entry_points  # slow to import
 
     for point in entry_points(group=GROUP):
@@ -83,13 +98,13 @@ def built_in() -> tuple[str, ...]:
 
 
 def names(*, planned: bool = False) -> tuple[str, ...]:
-    """Every name that `mechanism` takes; with `planned` only those that a plan tries of its own accord."""
+    """Every registered name; with `planned`, only those that a plan tries by default."""
     _load_plugins()
-    return tuple(name for name, entry in _known.items() if entry.planned or not planned)
+    return tuple(name for name, entry in _known.items() if not planned or entry.is_planned())
 
 
 def registered(name: str) -> Registered:
-    """The entry of this name; an error that lists the names if there is none."""
+    """The entry with this name; an error that lists all names if there is none."""
     if name not in _known:
         _load_plugins()
     if name not in _known:
@@ -105,13 +120,14 @@ def register_mechanism(
     Parameters
     ----------
     name
-        A word of letters, digits and underscores that is not taken by another factory.
+        A word of letters, digits and underscores that no other factory has.
     factory
         Called as `factory(epsilon=…, **options)` with the budget of one value; or "module:attribute".
     summary
         A few words for help texts.
     planned
-        Whether a plan tries this mechanism of its own accord.
+        Whether a plan tries this mechanism by default. The factory of an entry point may say so by an attribute
+        `planned = False`.
 
     Examples
     --------
@@ -125,12 +141,12 @@ def register_mechanism(
     if not (callable(factory) or (isinstance(factory, str) and ":" in factory)):
         raise InvalidInput.of("factory", factory, "a callable, or 'module:attribute'")
     if name in _known and _known[name].factory != factory:
-        raise InvalidInput.of("name", name, "this name belongs to another mechanism")
+        raise InvalidInput.of("name", name, "a name that no other mechanism has")
     _known[name] = Registered(name, factory, summary, planned)
 
 
 def scaled_mechanism(name: str, *, epsilon: float, **options: Any) -> Mechanism:
-    """The same on [-1, 1], the domain of every deployed table, whatever the law's own domain."""
+    """The mechanism called `name` on [-1, 1], the domain of every deployed table."""
     entry = registered(name)
     made = entry.make(epsilon, **{**dict(entry.scaled), **options})
     if tuple(made.domain) != (-1.0, 1.0):
@@ -148,7 +164,7 @@ def mechanism(name: str, *, epsilon: float, **options: Any) -> Mechanism:
     epsilon
         The budget of one value.
     options
-        What the mechanism takes besides: `variant="l1"|"variance"` (staircase), `domain=(-1, 1)|(0, 1)`
+        Further parameters of the mechanism: `variant="l1"|"variance"` (staircase), `domain=(-1, 1)|(0, 1)`
         (square_wave), `objective="max"|"mean"` (optimal), `prior=…` (optimal_mean).
 
     Examples

@@ -17,7 +17,7 @@ _SERIES = [(-1) ** k / math.factorial(k) for k in range(2, 20)]
 
 
 def _excess(x: float) -> float:
-    """x − 1 + e^{−x}, by its series where the direct form would cancel."""
+    """x − 1 + e^{−x}, by its series for small x to avoid cancellation."""
     if x >= 0.5:
         return x + math.expm1(-x)
     return x * x * math.fsum(c * x**k for k, c in enumerate(_SERIES))
@@ -42,12 +42,12 @@ class SquareWave(UniformMixture):
 
     @property
     def half_width(self) -> float:
-        """b on the unit interval; e^ε − 1 − ε = e^ε P(2, ε), P the incomplete gamma function, cannot cancel."""
+        """b on the unit interval; e^ε − 1 − ε = e^ε P(2, ε), P the incomplete gamma function, avoids cancellation."""
         return _excess(self.epsilon) * math.exp(-self.epsilon) / (2 * float(gammainc(2.0, self.epsilon)))
 
     @property
     def shrink(self) -> float:
-        """1 − a, the probability that the report says nothing about t."""
+        """1 − a, the probability that the report does not depend on t."""
         return -math.expm1(-self.epsilon) / self.epsilon
 
     @property

@@ -7,7 +7,7 @@ P₀ the mass of the flat top, r = q / (w(1−q)) and k = w − 1,
     Var = P₀ [w²/3 + r (2k² + 2/3 + 8k/(1−q) + 8(1+q)/(1−q)²)]
     ρ   = P₀ [w³/4 + r (2k³ + 2k + (12k²+4)/(1−q) + 24k(1+q)/(1−q)² + 16(1+4q+q²)/(1−q)³)]
 
-The members differ in w alone; each gives log w too, because w underflows when ε is in the thousands.
+The members differ only in w. Each also provides log w, because w underflows for ε in the thousands.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hdr4me.mechanisms.law import AdditiveNoise, Floats
 
 
 class StaircaseFamily(AdditiveNoise):
-    """Noise with a flat top of half-width w and steps of 2, each e^{−ε} as high as the one before."""
+    """Noise with a flat top of half-width w and steps of width 2, each e^{−ε} times as high as the previous one."""
 
     @property
     @abstractmethod
@@ -50,7 +50,7 @@ class StaircaseFamily(AdditiveNoise):
 
     @property
     def _r(self) -> float:
-        """q / (w(1−q)): half of the steps' mass over the top's."""
+        """q / (w(1−q)), half of the mass of the steps divided by the mass of the top."""
         return math.exp(-self.epsilon - self.log_top) / self._rest
 
     @property
@@ -71,7 +71,7 @@ class StaircaseFamily(AdditiveNoise):
         return self.top_mass * (w**3 / 4 + r * (steps + 16 * (1 + 4 * q + q**2) / u**3))
 
     def noise_density(self, z: Floats) -> Floats:
-        """Flat at the top, then geometric steps; a top too narrow for a double counts as no top."""
+        """A flat top, then geometric steps; a top that underflows is treated as absent."""
         step = np.floor(np.maximum(z - self.top, 0.0) / 2)
         tail = (1 - self.top_mass) * self._rest * np.exp(-self.epsilon * step) / 4
         flat = self.top_mass / (2 * self.top) if self.top > 0 else 0.0
@@ -86,7 +86,7 @@ class StaircaseFamily(AdditiveNoise):
         return np.where(z <= self.top, steps + self.top_mass / 2 * inside, steps * outside)
 
     def noise_sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """The top or a step (its number is the whole part of an exponential variate), then a point in it."""
+        """The top or a step (whose index is the integer part of an exponential variate), then a uniform point in it."""
         step = np.floor(rng.exponential(1 / self.epsilon, shape))
         place = rng.random(shape)
         size = np.where(rng.random(shape) < self.top_mass, self.top * place, self.top + 2 * (step + place))
@@ -102,7 +102,7 @@ class SCDF(StaircaseFamily):
 
     @property
     def log_top(self) -> float:
-        """1 − (1+ε)e^{−ε} is the incomplete gamma function of order 2: no cancellation at small ε."""
+        """1 − (1+ε)e^{−ε} is the incomplete gamma function of order 2, without cancellation at small ε."""
         return math.log(2 * float(gammainc(2.0, self.epsilon)) / (self.epsilon * self._rest))
 
 
@@ -126,6 +126,6 @@ class Staircase(StaircaseFamily):
     def log_top(self) -> float:
         if self.variant == "l1":
             return math.log(2) + float(log_expit(-self.epsilon / 2))
-        # cube = log of (q(1+q)/2)^{1/3}; the difference with q is taken in the exponent.
+        # cube = log of (q(1+q)/2)^{1/3}; the difference with q is computed in the exponent.
         cube = (math.log1p(-self._rest / 2) - self.epsilon) / 3
         return math.log(2) + cube + math.log(-math.expm1(-cube - self.epsilon)) - math.log(self._rest)

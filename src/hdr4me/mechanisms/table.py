@@ -1,4 +1,4 @@
-"""The exact mechanism: a table of integers that is the mechanism, its proof and its sampler."""
+"""Integer tables as mechanisms: the law of a deployed table, and the construction of such tables."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _CHUNK = 1 << 14
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is proven about a designed table: no ε-LDP mechanism with an unbiased report has a variance below `bound`.
+    """The certificate of a designed table: no ε-LDP mechanism with an unbiased report has a variance below `bound`.
 
     `achieved` is the table's own variance: for the objective "max" the largest over all inputs, for "mean" the mean
-    over inputs uniform on [-1, 1]. The bound follows from `proof`: the dual's levels, μ, ν and π as rows.
+    over inputs uniform on [-1, 1]. The bound follows from `proof`, whose rows are the dual's levels, μ, ν and π.
     """
 
     objective: str
@@ -35,7 +35,7 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """Infinite where nothing is proven (bound 0)."""
+        """achieved/bound − 1; infinite if nothing is proven (bound 0)."""
         return self.achieved / self.bound - 1.0 if self.bound > 0 else math.inf
 
 
@@ -73,7 +73,7 @@ class Table(Mechanism):
         object.__setattr__(self, "privacy_loss", self.channel().loss)
 
     def channel(self) -> TableChannel:
-        """The deployed form of this table, which proves its privacy and its decoding."""
+        """The channel of this table, whose constructor verifies privacy and unbiasedness."""
         rows = tuple(map(tuple, self.weights.tolist()))
         return TableChannel(self.name, float(self.epsilon), {"value": tuple(self.decode.tolist())}, rows)
 
@@ -95,14 +95,14 @@ class Table(Mechanism):
         return float(self.decode.min()), float(self.decode.max())
 
     def _rounding(self, t: ArrayLike) -> tuple[NDArray[np.int64], Floats]:
-        """(row i, fraction f): t is reported by row i+1 with probability f and by row i otherwise."""
+        """(row i, fraction f): t uses row i+1 with probability f and row i otherwise."""
         low, high = self.domain
         position = (self._values(t) - low) / (high - low) * (self.n_levels - 1)
         row = np.minimum(position.astype(np.int64), self.n_levels - 2)
         return row, position - row
 
     def law_at(self, t: ArrayLike) -> Floats:
-        """P(cell | t), shape t.shape + (n_cells,): the two neighboring rows, mixed."""
+        """P(cell | t), shape t.shape + (n_cells,): a mixture of the two neighboring rows."""
         row, fraction = self._rounding(t)
         p = self.probabilities
         return p[row] + fraction[..., None] * (p[row + 1] - p[row])
@@ -111,7 +111,7 @@ class Table(Mechanism):
         return np.zeros(np.broadcast_shapes(np.shape(x), self._values(t).shape))
 
     def atoms(self, t: ArrayLike) -> tuple[Floats, Floats]:
-        """The decoded cells and their probabilities, first axis = the cells."""
+        """The decoded cells and their probabilities, along the first axis."""
         mass = np.moveaxis(self.law_at(t), -1, 0)
         place = np.broadcast_to(self.decode.reshape(-1, *[1] * (mass.ndim - 1)), mass.shape)
         return place.copy(), mass
@@ -129,7 +129,7 @@ class Table(Mechanism):
         return self._moment(t, 3)
 
     def _moment(self, t: ArrayLike, power: int) -> Floats:
-        """E|decode − t|^power given t; the rows' means agree with t to 1e-12, so no mean is lost to cancellation."""
+        """E|decode − t|^power given t; the mean of the report is t to 1e-12."""
         values = np.asarray(t, dtype=np.float64)
         flat = values.reshape(-1)
         out = np.empty_like(flat)
@@ -160,7 +160,7 @@ class Table(Mechanism):
     def sample_cells(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
         """One cell per value, from the same integers as a deployed client but with `rng`, for simulation.
 
-        Reports do not accept these 64-bit integers, so that a seeded cell is never counted as a report.
+        Reports reject 64-bit integers, so that a seeded cell is never counted as a report.
         """
         row, fraction = self._rounding(t)
         threshold = np.rint(fraction * 65536.0).astype(np.int64)
@@ -174,9 +174,9 @@ class Table(Mechanism):
         return self
 
 
-# -- integer rows whose ratios are proven, rounded from real rows with an unbiased decoding ----------------------
+# -- integer rows with proven ratios and an unbiased decoding, rounded from real rows ----------------------------
 
-_INDEPENDENT = 1e-6  # rows that differ by less than this share of the largest difference count as dependent
+_INDEPENDENT = 1e-6  # singular values below this share of the largest are treated as 0
 _EXACT, _MOVES, _CELLS = 1e-14, 100, 64
 
 Integers = NDArray[np.int64]
@@ -188,9 +188,9 @@ def round_rows(rows: Floats, epsilon: float, total: int = 1 << BITS) -> Integers
     Each column y has the floor f_y = max(1, ⌈total·min_i P(y|i)⌉) and the ceiling c_y = ⌊r·f_y⌋ with r ≤ e^ε rational,
     so that f_y ≤ w_iy ≤ c_y implies a column ratio of at most r. A row with sum `total` exists if and only if
     Σ f_y ≤ total ≤ Σ c_y. If Σ f_y > total, floors are lowered (never below 1). If Σ c_y < total, floors are raised by
-    one; for ε-private rows twice is enough, since f_y ≥ total·min + 1 implies
+    one; for ε-private rows twice is sufficient, since f_y ≥ total·min + 1 implies
     Σ c_y ≥ Σ (r·f_y − 1) ≥ total·r·Σ min ≥ total. Rows that are not private are an error. Each row is its rounded
-    target clamped between floors and ceilings, with the difference to `total` shared out among the cells with room.
+    target clamped between floors and ceilings; the difference to `total` is distributed over the cells with slack.
     """
     ratio = exp_lower(epsilon)
     target = rows * float(total)
@@ -214,33 +214,33 @@ def round_rows(rows: Floats, epsilon: float, total: int = 1 << BITS) -> Integers
 
 
 def _ceilings(floors: Integers, ratio: Fraction, total: int) -> Integers:
-    """⌊ratio·f⌋ in exact arithmetic, no more than a whole row."""
+    """⌊ratio·f⌋ in exact arithmetic, at most `total`."""
     top, bottom = ratio.numerator, ratio.denominator
     return np.array([min(total, int(f) * top // bottom) for f in floors.tolist()], dtype=np.int64)
 
 
 def _fit(target: Floats, floors: Integers, ceilings: Integers, total: int) -> Integers:
-    """One row: the rounded target within its limits, the difference to `total` shared out."""
+    """One row: the rounded target within its limits, with the difference to `total` distributed."""
     row = np.clip(np.rint(target), floors, ceilings).astype(np.int64)
     lack = total - int(row.sum())
     return row + _deal(lack, ceilings - row) if lack >= 0 else row - _deal(-lack, row - floors)
 
 
-def _deal(units: int, room: Integers) -> Integers:
-    """`units` shared out in proportion to `room`, never more than it; needs units ≤ Σ room."""
+def _deal(units: int, slack: Integers) -> Integers:
+    """`units` distributed in proportion to `slack`, at most `slack` each; needs units ≤ Σ slack."""
     if units == 0:
-        return np.zeros_like(room)
-    available = int(room.sum())
-    shares = np.array([units * r // available for r in room.tolist()], dtype=np.int64)
-    # a share is short of units·room/available ≤ room by less than one, so there are at least as many open cells
-    shares[np.flatnonzero(shares < room)[: units - int(shares.sum())]] += 1
+        return np.zeros_like(slack)
+    available = int(slack.sum())
+    shares = np.array([units * r // available for r in slack.tolist()], dtype=np.int64)
+    # Each share is less than one below units·slack/available ≤ slack, so enough cells have slack for the remainder.
+    shares[np.flatnonzero(shares < slack)[: units - int(shares.sum())]] += 1
     return shares
 
 
 def unbiased_decode(
     weights: Integers, decode: Floats, levels: Floats, prior: Floats | None = None, *, rcond: float = 1e-14
 ) -> Floats:
-    """`decode` with the smallest change, in the norm of the average row, that makes every row's mean its level.
+    """`decode` with the smallest change, in the norm of the average row, after which every row's mean is its level.
 
     With P the rows, D the diagonal of their average (over `prior`) and r = levels − P·decode, the change is
     D⁻¹Pᵀ(P·D⁻¹·Pᵀ)⁻¹·r, by the pseudo-inverse of P·D^(−1/2) with cut-off `rcond`, refined to rounding level. From a
@@ -260,8 +260,8 @@ def unbiased_rows(
 ) -> tuple[Integers, Floats]:
     """Integer rows near `rows`, and decoders near `decoders`, whose means are the inputs.
 
-    No decoder meets all of several linearly dependent rows once they are rounded. Then single units are moved between
-    the cells of a row until its means are met too.
+    If rows are linearly dependent, no decoder gives all rounded rows the right mean. Then single units are moved
+    between the cells of a row until its means are right.
     """
     weights = round_rows(rows, epsilon)
     for _ in range(3):
@@ -275,9 +275,9 @@ def unbiased_rows(
 
 
 def _moved(weights: Integers, decoders: Floats, inputs: Floats, epsilon: float) -> Integers:
-    """The rows with single units moved from cell to cell, each time the move that brings the means nearest.
+    """The rows with single units moved between cells; each move is the one that reduces the bias most.
 
-    Columns keep their smallest weight f and stay at or below ⌊r·f⌋, r ≤ e^ε rational: the privacy loss is kept.
+    Columns keep their smallest weight f and stay at or below ⌊r·f⌋ with r ≤ e^ε rational, which preserves privacy.
     """
     floors = weights.min(axis=0)
     ceilings = _ceilings(floors, exp_lower(epsilon), 1 << BITS)
@@ -306,11 +306,11 @@ def _moved(weights: Integers, decoders: Floats, inputs: Floats, epsilon: float) 
 def window(
     epsilon: float, n_cells: int, width: int, total: int = 1 << BITS
 ) -> tuple[Floats, Floats, Integers]:
-    """(levels, decode, weights) of the window of `width` heavy ones among `n_cells` cells, rows summing to `total`.
+    """(levels, decode, weights) of a window of `width` heavy cells among `n_cells`, with rows that sum to `total`.
 
     Light cells weigh B, heavy ones A, and the first ρ heavy ones A + 1, so that (N−W)·B + W·A + ρ = total with
-    0 ≤ ρ < W. B is the least integer with A + 1 ≤ r·B (A ≤ r·B when ρ = 0), r ≤ e^ε rational. The pattern moves one
-    cell a level, so that the mean of an equally spaced decoding is affine in the level.
+    0 ≤ ρ < W. B is the least integer with A + 1 ≤ r·B (A ≤ r·B if ρ = 0), r ≤ e^ε rational. The pattern moves by one
+    cell per level, so that the mean of an equally spaced decoding is affine in the level.
     """
     if not 1 <= width < n_cells:
         raise InvalidInput.of("width", width, f"it must be at least 1 and below n_cells = {n_cells}")
@@ -324,7 +324,9 @@ def window(
         light += 1
     moved = (heavy - light) * width + rest
     if heavy < light or moved <= 0:
-        more = f"{BITS} bits cannot express it with {n_cells} cells; use more than {2 * n_cells / total:.1e}"
+        more = (
+            f"{BITS} bits cannot represent it with {n_cells} cells; use more than {2 * n_cells / total:.1e}"
+        )
         raise InvalidInput(f"epsilon = {epsilon} is not allowed: {more}")
     n_levels = n_cells - width + 1
     weights = np.full((n_levels, n_cells), light, dtype=np.int64)
@@ -332,7 +334,7 @@ def window(
         weights[i, i : i + width] = heavy
         weights[i, i : i + rest] += 1
     step = 2.0 / (n_levels - 1) * (total / moved)
-    # the mean of the first row's cell numbers, with integers until the last division
+    # The mean of the cell numbers in the first row, with integers until the last division.
     center = sum(int(w) * y for y, w in enumerate(weights[0].tolist()))
     decode = np.array([-1.0 + step * ((y * total - center) / total) for y in range(n_cells)])
     return np.linspace(-1.0, 1.0, n_levels), decode, weights
@@ -345,17 +347,21 @@ def window_table(name: str, epsilon: float, n_cells: int, width: int) -> Table:
 
 
 def duchi_table(name: str, epsilon: float) -> Table:
-    """Duchi's mechanism: the window of one heavy cell among two."""
+    """Duchi's mechanism as a window of one heavy cell among two."""
     return window_table(name, epsilon, n_cells=2, width=1)
 
 
 def binary(epsilon: float, n_levels: int, total: int) -> tuple[Floats, Integers]:
-    """(decode, weights) of Duchi's two cells for many levels: equal integer steps from one end to the other."""
+    """(decode, weights) of Duchi's two cells for many levels, with equal integer steps between the levels."""
     _, _, ends = window(epsilon, 2, 1, total)
     low, high = int(ends[0, 1]), int(ends[0, 0])
     step = (high - low) // (n_levels - 1)
     if step < 1:
-        raise InvalidInput.of("epsilon", epsilon, f"{total} cannot be stepped over {n_levels} levels")
+        raise InvalidInput.of(
+            "epsilon",
+            epsilon,
+            f"use a larger budget: rows that sum to {total} cannot have {n_levels} different levels",
+        )
     middle = (low + high - step * (n_levels - 1)) // 2
     first = middle + step * np.arange(n_levels, dtype=np.int64)
     weights = np.stack([total - first, first], axis=1)

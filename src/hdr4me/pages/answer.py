@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.errors import InvalidInput, MissingDependency
 from hdr4me.pages import html
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -31,15 +33,17 @@ _LOW, _HIGH = 1.7, 3.2  # inches: the largest height of a low panel, and the hei
 
 
 def panels_of(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
-    """The panels of a figure as (statistic, title, rows); numbers of one statistic and magnitude share a panel."""
-    found: dict[tuple[str, str, int], list[Row]] = {}
+    """The panels of a figure as (statistic, title, rows); numbers of one statistic and unit share one."""
+    found: dict[tuple[str, str, object], list[Row]] = {}
     for row in rows:
         if row["estimate"] is not None:
             statistic = row["statistic"]
             single = row["category"] is None or statistic in ("covariance", "correlation")
             title = _TITLES.get(statistic, statistic if single else f"{statistic} of {{}}")
             title = title.replace("{}", str(row["dimension"]))
-            found.setdefault((statistic, title, _size(row) if single else 0), []).append(row)
+            unit = row.get("unit") or (_size(row) if single else 0)
+            title += f" ({row['unit']})" if row.get("unit") else ""
+            found.setdefault((statistic, title, unit), []).append(row)
     return [(statistic, title, part) for (statistic, title, _), part in found.items()]
 
 
@@ -76,6 +80,25 @@ def draw(rows: Sequence[Row]) -> Figure | None:
         for place in places[len(line) :]:
             place.set_visible(False)
     return figure
+
+
+def plot(rows: Sequence[Row], title: str) -> Figure:
+    """The figure of `draw` with the name of the survey as title; an error if there is no estimate."""
+    drawing = draw(rows)
+    if drawing is None:
+        raise InvalidInput("there is no estimate to plot: more reports are needed")
+    if title:
+        drawing.suptitle(_plain(title), fontsize=12)
+    return drawing
+
+
+def as_polars(table: pa.Table) -> Any:
+    """An Arrow table as a polars data frame."""
+    try:
+        import polars
+    except ModuleNotFoundError:
+        raise MissingDependency("polars is not installed: pip install polars") from None
+    return polars.from_arrow(table)
 
 
 def _height(statistic: str, rows: Sequence[Row]) -> float:
@@ -175,12 +198,19 @@ def as_html(rows: Sequence[Row], title: str, lead: str, notes: Sequence[str] = (
     return html.page(title, lead, *parts)
 
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
 def as_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], made: Mapping[str, Any]) -> str:
     """A CSV file whose last columns are the provenance, because many programs do not support comment lines."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, [*columns, *made], extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({**row, **made} for row in rows)
+    # A spreadsheet would execute a text that begins like a formula.
+    writer.writerows(
+        {k: f"'{v}" if isinstance(v, str) and v[:1] in _FORMULA else v for k, v in {**row, **made}.items()}
+        for row in rows
+    )
     return buffer.getvalue()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hdr4me as hd
+from hdr4me.errors import InvalidInput
 from hdr4me.framework import Deviation
 from hdr4me.framework.normal import (
     L1_THRESHOLD,
@@ -25,7 +26,7 @@ from hdr4me.kernels.simulate.fused import accumulate
 from hdr4me.mechanisms.laplace import Laplace
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper.datasets import Dataset, Moments
-from hdr4me.paper.methods import NAIVE, Floats, LambdaChoice, Variant, enhanced
+from hdr4me.paper.methods import METHODS, NAIVE, Floats, LambdaChoice, Variant, enhanced
 from hdr4me.simulation.laws import fused_law
 from hdr4me.simulation.sums import (
     DIRECT,
@@ -34,6 +35,7 @@ from hdr4me.simulation.sums import (
     accumulate_plainly,
     band_share,
     generator,
+    simulate,
     simulate_sums,
     way_of,
 )
@@ -54,9 +56,17 @@ def law_for(name: str, epsilon: float) -> Mechanism:
     return hd.mechanism(name, epsilon=epsilon, **options)
 
 
+def _slope(law: Mechanism) -> float:
+    """The slope of E[t*|t], or 1 where it is not affine: such a mechanism is not calibrated."""
+    try:
+        return law.calibration.slope
+    except InvalidInput:
+        return 1.0
+
+
 @dataclass(frozen=True)
 class Cell:
-    """One simulated collection: every user reports all `dims` dimensions, so each value has the budget ε/d."""
+    """One simulated collection; every user reports `m` of `dims` dimensions, each with the budget ε/m."""
 
     figure: str
     dataset: str
@@ -65,22 +75,30 @@ class Cell:
     users: int
     dims: int
     repeats: int
+    sampled: int | None = None
+
+    @property
+    def m(self) -> int:
+        """How many dimensions a user reports: all, if `sampled` is None."""
+        return self.dims if self.sampled is None else self.sampled
 
     @property
     def key(self) -> str:
         """The name of the cell, unique in a run."""
-        return f"{self.figure}-{self.dataset}-{self.mechanism}-d{self.dims}-e{self.epsilon:g}"
+        some = "" if self.sampled is None else f"-m{self.sampled}"
+        return f"{self.figure}-{self.dataset}-{self.mechanism}-d{self.dims}{some}-e{self.epsilon:g}"
 
     @property
     def law(self) -> Mechanism:
-        """The mechanism of one value, with the budget ε/d."""
-        return law_for(self.mechanism, self.epsilon / self.dims)
+        """The mechanism of one value, with the budget ε/m."""
+        return law_for(self.mechanism, self.epsilon / self.m)
 
     @property
     def cost(self) -> int:
         """A rough running time in milliseconds, for the order of the work and the progress bar."""
-        share = {GAMMA: 0.0, SKIPPING: 10 * band_share(self.law), DIRECT: 1.0}[way_of(self.law)]
-        drawn = share * self.users * self.dims * self.repeats / 500_000
+        way = way_of(self.law) if self.sampled is None else DIRECT
+        share = {GAMMA: 0.0, SKIPPING: 10 * band_share(self.law), DIRECT: 1.0}[way]
+        drawn = share * self.users * self.m * self.repeats / 500_000
         return 1 + int(drawn + self.repeats * self.dims * 0.06 + self.repeats * 25)
 
 
@@ -92,6 +110,11 @@ class Outcome(Variant):
     standard_error: float
     better: float
     weight: float | None = None
+
+    @property
+    def variant(self) -> Variant:
+        """The method and its choice of λ*."""
+        return Variant(self.method, self.width, self.spread, self.reference)
 
 
 @dataclass(frozen=True)
@@ -150,27 +173,68 @@ class CellResult:
 
 
 def predicted(
-    law: Mechanism, data: Moments, users: int, columns: Iterable[NDArray[np.floating]] = ()
+    law: Mechanism,
+    data: Moments,
+    users: int,
+    columns: Iterable[NDArray[np.floating]] = (),
+    sampled: int | None = None,
 ) -> Deviation:
-    """The prediction of Lemmas 2 and 3 for m = d; `columns` are used where the moments are not enough."""
+    """The predicted deviation, with the sampling of users for m < d.
+
+    `columns` are used where the moments are not enough.
+    """
     d, t = data.mean.size, np.linspace(-1.0, 1.0, 101)
+    m = sampled or d
     # The moments are enough if E[t*|t] is affine and Var(t*|t) quadratic in t: higher differences vanish.
     moments = ((law.mean(t), 2), (law.variance(t), 3))
     if all(np.abs(np.diff(x, n=order)).max() <= 1e-9 * np.abs(x).max() for x, order in moments):
         values, shares = data.two_points()
-        return hd.deviation(law, users=users, dims=d, sampled=d, values=values, probabilities=shares)
-    # With m = d every user reports every dimension, so Var θ̂_j is the mean of Var(t*) over n.
+        return hd.deviation(law, users=users, dims=d, sampled=m, values=values, probabilities=shares)
     wide = [np.asarray(column, dtype=np.float64) for column in columns]
+    if m < d:
+        return hd.deviation(law, users=users, dims=d, sampled=m, values=np.stack(wide))
+    # With m = d every user reports every dimension, so Var θ̂_j is the mean of Var(t*) over n.
     bias = np.array([float(np.mean(law.mean(t) - t)) for t in wide])
     variance = np.array([float(np.mean(law.variance(t))) for t in wide]) / users
     return Deviation(bias, variance, np.ones(d, dtype=np.int64), float(users), np.full(d, np.nan), "exact")
 
 
+def predicted_errors(
+    cell: Cell, data: Dataset, dimensions: NDArray[np.int64], methods: Collection[str]
+) -> dict[Variant, float]:
+    """The predicted MSE of every method that treats each dimension separately, by quadrature; `auto` does not."""
+    here = Moments(data.moments.mean[dimensions], data.moments.square[dimensions])
+    law, columns = cell.law, (data.column(int(j)) for j in dimensions)
+    prediction = predicted(law, here, cell.users, columns, cell.sampled)
+    bias, sd = (np.broadcast_to(x, dimensions.shape) for x in (prediction.bias, prediction.sd))
+    nodes = np.linspace(-7.0, 7.0, 141)
+    weights = np.exp(-(nodes**2) / 2) / np.exp(-(nodes**2) / 2).sum()
+    separate = [name for name in methods if name != "auto"]
+    errors = defaultdict[Variant, float](float)
+    for node, weight in zip(nodes, weights, strict=True):
+        means = here.mean + bias + node * sd
+        for variant, better, _ in enhanced(means, sd, bias, here.mean, _slope(law), separate):
+            errors[variant] += float(weight * np.mean((better - here.mean) ** 2))
+    return dict(errors)
+
+
 def naive_means(
-    mechanism: Mechanism, data: Dataset, dimensions: NDArray[np.int64], repeats: int, seed: int, name: str
+    mechanism: Mechanism,
+    data: Dataset,
+    dimensions: NDArray[np.int64],
+    repeats: int,
+    seed: int,
+    name: str,
+    sampled: int | None = None,
 ) -> Floats:
-    """θ̂ [repeats, dimensions] for m = d; `way_of` chooses an exact shortcut where there is one."""
+    """θ̂ [repeats, dimensions]; for m = d `way_of` chooses an exact shortcut where there is one."""
     n, d = data.users, dimensions.size
+    if sampled is not None and sampled < d:
+        values = np.stack([data.column(int(j)) for j in dimensions], axis=1)
+        words = generator(seed, name).integers(2**63, size=repeats)
+        found = [simulate(mechanism, values, seed=int(word), sampled=sampled).mean for word in words]
+        # A dimension that nobody reported is estimated by the middle of the domain.
+        return np.nan_to_num(np.stack(found), nan=0.0)
     way = way_of(mechanism)
     if way == GAMMA and isinstance(mechanism, Laplace):
         noise = laplace_noise_sums(mechanism.scale, n, repeats * d, generator(seed, name)) / n
@@ -198,17 +262,19 @@ def naive_means(
     return means
 
 
-def run_cell(cell: Cell, data: Dataset, dimensions: NDArray[np.int64], seed: int) -> CellResult:
+def run_cell(
+    cell: Cell, data: Dataset, dimensions: NDArray[np.int64], seed: int, methods: Collection[str] = METHODS
+) -> CellResult:
     """Simulate the naive means of these columns, apply every method to each repeat, and compute the errors."""
     start = time.process_time()
     law = cell.law
     here = Moments(data.moments.mean[dimensions], data.moments.square[dimensions])
-    prediction = predicted(law, here, cell.users, (data.column(int(j)) for j in dimensions))
+    prediction = predicted(law, here, cell.users, (data.column(int(j)) for j in dimensions), cell.sampled)
     bias, sd = (np.broadcast_to(x, dimensions.shape) for x in (prediction.bias, prediction.sd))
-    means = naive_means(law, data, dimensions, cell.repeats, seed, cell.key)
+    means = naive_means(law, data, dimensions, cell.repeats, seed, cell.key, cell.sampled)
     errors, weights = defaultdict[Variant, list[float]](list), defaultdict[Variant, list[float]](list)
     for row in means:
-        for variant, better, weight in enhanced(row, sd, bias, here.mean, law.calibration.slope):
+        for variant, better, weight in enhanced(row, sd, bias, here.mean, _slope(law), methods):
             errors[variant].append(float(np.mean((better - here.mean) ** 2)))
             if weight is not None:
                 weights[variant].append(weight)
@@ -230,7 +296,7 @@ def run_cell(cell: Cell, data: Dataset, dimensions: NDArray[np.int64], seed: int
         stand_in=data.stand_in,
         normalization=data.normalization,
         seed=seed,
-        how=way_of(law),
+        how=way_of(law) if cell.sampled is None else DIRECT,
         predicted_mse=prediction.mse,
         some_above=tuple(probability_some_exceed(bias, sd, t) for t in thresholds),
         all_above=tuple(probability_all_exceed(bias, sd, t) for t in thresholds),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from string import ascii_lowercase
 from typing import Any
@@ -56,7 +56,17 @@ _SETTINGS: dict[Any, Any] = {
     "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
 }
-_AXES = {"dims": "number of dimensions $d$ (categorical)", "epsilon": "total budget ε (categorical)"}
+_AXES = {
+    "dims": "number of dimensions $d$ (categorical)",
+    "epsilon": "total budget ε (categorical)",
+    "m": "reported dimensions $m$ (categorical)",
+}
+
+
+def drawn(panels: Sequence[Sequence[CellResult]], axis: str, choice: LambdaChoice) -> Figure:
+    """The figure of a study of one's own."""
+    with rc_context(_SETTINGS):
+        return mse_figure(panels, axis, choice)
 
 
 def draw(results: Results, choice: LambdaChoice) -> dict[str, Figure]:
@@ -70,13 +80,15 @@ def draw(results: Results, choice: LambdaChoice) -> dict[str, Figure]:
         if results.has("fig4"):
             # Three mechanisms on four data sets, (a) to (l) in the paper's order.
             panels = [results.curve("fig4", data, name) for data in DATASETS for name in MECHANISMS]
-            found["figure-4"] = _mse_figure(panels, "epsilon", choice)
+            found["figure-4"] = mse_figure(panels, "epsilon", choice)
+            found["figure-4-paper"] = mse_figure(panels, "epsilon", choice, paper=True)
         if results.has("fig5"):
             panels = [results.curve("fig5", "cov19", name) for name in ("laplace", "piecewise")]
-            found["figure-5"] = _mse_figure(panels, "dims", choice)
+            found["figure-5"] = mse_figure(panels, "dims", choice)
+            found["figure-5-paper"] = mse_figure(panels, "dims", choice, paper=True)
         if results.has("own"):
             axis, panels = results.own_panels()
-            found["figure-own"] = _mse_figure(panels, axis, choice)
+            found["figure-own"] = mse_figure(panels, axis, choice)
     return found
 
 
@@ -119,18 +131,26 @@ def _draw_density(axes: Axes, result: CltResult) -> None:
     axes.set_xlabel(r"deviation $\hat\theta_1-\bar\theta_1$")
 
 
-def _mse_figure(panels: Sequence[Sequence[CellResult]], axis: str, choice: LambdaChoice) -> Figure:
-    """MSE curves in panels, up to three in a row, with one legend below."""
+def mse_figure(
+    panels: Sequence[Sequence[CellResult]], axis: str, choice: LambdaChoice, *, paper: bool = False
+) -> Figure:
+    """MSE curves in panels, up to three in a row, with one legend below; `paper` draws the paper's curves alone."""
     across = min(3, len(panels))
     down = math.ceil(len(panels) / across)
     height = 2.83 * down + 1.27
     figure = Figure(figsize=(max(3.67 * across, 8.4), height))
     places = figure.subplots(down, across, squeeze=False).ravel()
+    have = {item.method for cells in panels for item in cells[0].outcomes}
+    curves = {name: look for name, look in _PAPER_CURVES.items() if name in have}
+    others = {name: look for name, look in _BASELINES.items() if name in have and not paper}
     for number, (place, letter, cells) in enumerate(
         zip(places, cycle(ascii_lowercase), panels, strict=False)
     ):
-        _draw_curves(place, cells, axis, choice)
-        count = "" if axis == "dims" else f" ($d={cells[0].cell.dims}$)"
+        _draw_curves(place, cells, axis, choice, curves, others, predicted=not paper)
+        first = cells[0].cell
+        sizes = [] if axis == "dims" else [f"d={first.dims}"]
+        sizes += [f"m={first.sampled}"] if axis != "m" and first.sampled else []
+        count = f" (${', '.join(sizes)}$)" if sizes else ""
         place.set_title(f"({letter}) {cells[0].panel}{count}", loc="left")
         if number + across >= len(panels):
             place.set_xlabel(_AXES[axis])
@@ -140,32 +160,46 @@ def _mse_figure(panels: Sequence[Sequence[CellResult]], axis: str, choice: Lambd
         place.set_axis_off()
     figure.tight_layout(rect=(0, 0.65 / height, 1, 1), h_pad=1.4, w_pad=1.2)
     # Two rows: the curves of the paper, then the others.
-    paper = [Line2D([], [], markeredgecolor="white", **look) for look in _PAPER_CURVES.values()]
-    paper.append(Line2D([], [], label="predicted MSE", **_PREDICTED))
-    waves = any(cells[0].cell.mechanism == "square_wave" for cells in panels)
-    looks = [look for name, look in _BASELINES.items() if waves or name != "calibrated"]
-    ours = [Line2D([], [], **{"linewidth": 1.0, **look}) for look in looks]
-    for handles, base in ((paper, 0.25 / height), (ours, 0.0)):
-        figure.legend(handles=handles, loc="lower center", ncols=len(handles), bbox_to_anchor=(0.5, base))
+    first_row = [Line2D([], [], markeredgecolor="white", **look) for look in curves.values()]
+    if not paper:
+        first_row.append(Line2D([], [], label="predicted MSE", **_PREDICTED))
+    second_row = [Line2D([], [], **{"linewidth": 1.0, **look}) for look in others.values()]
+    for handles, base in ((first_row, 0.25 / height), (second_row, 0.0)):
+        if handles:
+            figure.legend(handles=handles, loc="lower center", ncols=len(handles), bbox_to_anchor=(0.5, base))
     return figure
 
 
-def _draw_curves(axes: Axes, cells: Sequence[CellResult], axis: str, choice: LambdaChoice) -> None:
-    """MSE on a logarithmic axis at equally spaced positions, as in the paper; bars are two standard errors."""
-    places = np.arange(len(cells))
-    for method, look in _BASELINES.items():
+def _draw_curves(
+    axes: Axes,
+    cells: Sequence[CellResult],
+    axis: str,
+    choice: LambdaChoice,
+    curves: Mapping[str, dict[str, Any]],
+    others: Mapping[str, dict[str, Any]],
+    *,
+    predicted: bool,
+) -> None:
+    """MSE on a logarithmic axis at equally spaced positions, as in the paper; bars are two standard errors.
+
+    The curves of the paper are shifted against each other, so that equal values remain visible.
+    """
+    places = np.arange(len(cells), dtype=np.float64)
+    for method, look in others.items():
         if any(item.method == method for item in cells[0].outcomes):
             mse = [cell.outcome(method).mse for cell in cells]
             axes.plot(places, mse, zorder=2, **{"linewidth": 1.0, **look})
-    for method, look in _PAPER_CURVES.items():
+    for number, (method, look) in enumerate(curves.items()):
         found = [cell.outcome(method, choice) for cell in cells]
         axes.errorbar(
-            places,
+            places + 0.07 * (number - (len(curves) - 1) / 2),
             [item.mse for item in found],
             yerr=[2 * item.standard_error for item in found],
-            **{**look, "markeredgecolor": "white", "markeredgewidth": 0.5, "elinewidth": 0.8, "zorder": 4},
+            capsize=2.5,
+            **{**look, "markeredgecolor": "white", "markeredgewidth": 0.5, "elinewidth": 1.0, "zorder": 4},
         )
-    axes.plot(places, [cell.predicted_mse for cell in cells], zorder=5, **_PREDICTED)
+    if predicted:
+        axes.plot(places, [cell.predicted_mse for cell in cells], zorder=5, **_PREDICTED)
     axes.set_yscale("log")
     axes.set_xticks(places, [f"{getattr(cell.cell, axis):g}" for cell in cells])
     axes.margins(x=0.06)

@@ -9,7 +9,7 @@ possible mean) or `plug-in` (|θ̂_j|, clipped to the domain).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -26,6 +26,8 @@ WIDTHS = ("1", "2", "3", "joint")
 SPREADS = ("noise", "deviation")
 REFERENCES = ("bias", "domain", "plug-in")
 DOMAIN = (-1.0, 1.0)
+# The methods of the figures; the current aggregation is always among them.
+METHODS = ("naive", "l1", "l2", "zeros", "clip", "oracle", "auto", "calibrated")
 
 
 @dataclass(frozen=True, order=True)
@@ -80,14 +82,20 @@ NAIVE = Variant("naive")
 
 
 def enhanced(
-    means: Floats, sd: Floats, bias: Floats, true_means: Floats, slope: float
+    means: Floats,
+    sd: Floats,
+    bias: Floats,
+    true_means: Floats,
+    slope: float,
+    methods: Collection[str] = METHODS,
 ) -> Iterator[tuple[Variant, Floats, float | None]]:
     """Yield each variant, its means and, for L1 and L2, the median of its weights λ*; `bias` is δ_j.
 
     `auto` receives what a collector knows: the naive mean is slope·θ̄_j plus noise.
     """
     yield NAIVE, means, None
-    for spread in SPREADS if np.any(bias != 0) else SPREADS[:1]:
+    paper = "l1" in methods or "l2" in methods
+    for spread in (SPREADS if np.any(bias != 0) else SPREADS[:1]) if paper else ():
         inputs = check_inputs(means, sd, bias if spread == "deviation" else None, 1.0, DOMAIN)
         for width in WIDTHS:
             joint = width == "joint"  # 95 % in all dimensions at once
@@ -98,13 +106,17 @@ def enhanced(
                 weights = l2_weights(inputs, bound, np.abs(bias) if reference == "bias" else reference)
                 variant = Variant("l2", width, spread, reference)
                 yield variant, shrink(means, weights), float(np.median(weights))
-    yield Variant("zeros"), np.zeros_like(means), None
-    yield Variant("clip"), np.clip(means, *DOMAIN), None
-    yield Variant("oracle"), _oracle(means, sd, true_means, slope), None
-    ours = recalibrate(means, sd, method="auto", slope=slope, domain=DOMAIN)
-    yield Variant("auto"), ours.enhanced_mean, None
+    others: dict[str, Callable[[], Floats]] = {
+        "zeros": lambda: np.zeros_like(means),
+        "clip": lambda: np.clip(means, *DOMAIN),
+        "oracle": lambda: _oracle(means, sd, true_means, slope),
+        "auto": lambda: recalibrate(means, sd, method="auto", slope=slope, domain=DOMAIN).enhanced_mean,
+    }
     if slope != 1.0:
-        yield Variant("calibrated"), means / slope, None
+        others["calibrated"] = lambda: means / slope
+    for name, estimate in others.items():
+        if name in methods:
+            yield Variant(name), estimate(), None
 
 
 def _oracle(estimates: Floats, sd: Floats, true_means: Floats, slope: float) -> Floats:

@@ -15,6 +15,7 @@ from hdr4me.atomic import replacing, write_text
 from hdr4me.pages import html
 from hdr4me.pages.counted import counted
 from hdr4me.pages.document import Block, Heading, Picture, Table, Text, section, to_html, to_markdown
+from hdr4me.paper import items
 from hdr4me.paper.case_study import TABLE_COLUMNS, TOLERANCES, deviation_on, table2
 from hdr4me.paper.cells import MECHANISMS, CellResult, title_of
 from hdr4me.paper.claims import Verdict
@@ -37,7 +38,8 @@ ERRATA_LEAD = (
 )
 _METHODS = ("l1", "l2", "auto", "clip", "zeros", "oracle", "calibrated")
 _UNBROKEN = str.maketrans({" ": "\u00a0", "-": "\u2011"})
-_SYMBOLS = {"epsilon": "ε", "dims": "d"}
+_SYMBOLS = {"epsilon": "ε", "dims": "d", "m": "m"}
+_AXIS = {"epsilon": "ε", "dims": "the number of dimensions", "m": "the number of reported dimensions"}
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def _summary(verdicts: Sequence[Verdict]) -> list[Block]:
     return section(
         "The claims",
         "Each assertion of the paper is a test on the numbers below, by the metric of the paper. **Reproduced**: the "
-        "test passes under every choice of λ*. **Depends on the choice of λ***: it passes under some choices. **Holds "
+        "test passes under every choice of λ*. **Depends on the choice** of λ*: it passes under some choices. **Holds "
         "in part**: it passes in some of the panels or mechanisms that the sentence mentions. **Holds in the paper's "
         "cells, false in general**: it passes, and a second test outside the paper's cells fails. **Needs the COV-19 "
         "data**: the outcome depends on means that the stand-in does not have. **Not reproduced**: it fails under "
@@ -306,11 +308,31 @@ def _mse_table(cells: Sequence[CellResult], choice: LambdaChoice, axis: str) -> 
     return Table(["", "predicted", "naive ± s.e.", "in s.e.", *names], rows)
 
 
+_BARS = (
+    "Bars: two standard errors. The axis is categorical, as in the paper: its values are equally spaced, and the "
+    "curves are shifted against each other so that equal values remain visible."
+)
+
+
 def _legend(choice: LambdaChoice) -> str:
     return (
         f"Solid: the three curves of the paper (choice of λ*: {choice.title}). Dashed and dotted: methods that the "
-        "paper does not have. Crosses: the predicted MSE of the naive mean. Bars: two standard errors. The axis is "
-        "categorical, as in the paper: its values are equally spaced."
+        f"paper does not have. Crosses: the predicted MSE of the naive mean. {_BARS}"
+    )
+
+
+def _near_zero(results: Results) -> str:
+    """Why `auto` has a larger error than the estimate zero in panels (g) and (h)."""
+    cells = [cell for name in NOISY for cell in results.curve("fig4", "uniform", name)]
+    auto, zeros, naive = ([cell.outcome(m).mse for cell in cells] for m in ("auto", "zeros", "naive"))
+    above = max(a / z for a, z in zip(auto, zeros, strict=True))
+    share = max(a / n for a, n in zip(auto, naive, strict=True))
+    return (
+        "In panels (g) and (h) every true mean is nearly zero, so the estimate zero is nearly exact. There the MSE of "
+        f"`auto` is up to {above:.2g} times that of the estimate zero, and at most {100 * share:.2g} % of the naive "
+        "MSE. `auto` measures its error on the data and cannot know that every mean is zero: in a small share of the "
+        "repeats the noise resembles a signal, and these repeats dominate the average. On the other data sets the "
+        "estimate zero has a larger error than `auto`."
     )
 
 
@@ -318,7 +340,11 @@ def _figure4(results: Results, choice: LambdaChoice) -> list[Block]:
     """The section of Figure 4: the figure and a table for each data set."""
     parts = section(
         "Figure 4: MSE against the budget",
-        Picture("figure-4", f"MSE against ε, every user reporting all dimensions. {_legend(choice)}"),
+        Picture("figure-4-paper", f"The three curves of the paper (choice of λ*: {choice.title}). {_BARS}"),
+        Picture(
+            "figure-4", f"The same with other methods; every user reports all dimensions. {_legend(choice)}"
+        ),
+        _near_zero(results),
     )
     for dataset in DATASETS:
         cells = [cell for name in MECHANISMS for cell in results.curve("fig4", dataset, name)]
@@ -339,6 +365,7 @@ def _figure5(results: Results, choice: LambdaChoice) -> list[Block]:
     first = cells[0]
     return section(
         "Figure 5: MSE against the number of dimensions",
+        Picture("figure-5-paper", f"The three curves of the paper (choice of λ*: {choice.title}). {_BARS}"),
         Picture(
             "figure-5",
             f"{first.title}, {first.cell.users:,} users, ε = {first.cell.epsilon:g} for all d dimensions together; "
@@ -362,6 +389,7 @@ def own_table(results: Results, choice: LambdaChoice) -> tuple[list[str], list[l
         [
             title_of(result.cell.mechanism),
             result.cell.dims,
+            result.cell.m,
             result.cell.epsilon,
             result.predicted_mse,
             *(result.outcome(method, choice).mse for method in methods),
@@ -369,7 +397,7 @@ def own_table(results: Results, choice: LambdaChoice) -> tuple[list[str], list[l
         for panel in results.own_panels()[1]
         for result in panel
     ]
-    return ["mechanism", "dimensions", "epsilon", "predicted", *methods], rows
+    return ["mechanism", "dimensions", "sampled", "epsilon", "predicted", *methods], rows
 
 
 def _own(results: Results, choice: LambdaChoice) -> list[Block]:
@@ -382,7 +410,7 @@ def _own(results: Results, choice: LambdaChoice) -> list[Block]:
     rows = [[method.upper(), found[1], found[-1], found[0]] for method, found in effects.items()]
     parts: list[Block] = [
         Text(
-            f"Every user reports all dimensions, so each value has the budget ε/d. Data: {first.title}, normalization "
+            f"Every user reports m dimensions with the budget ε/m each. Data: {first.title}, normalization "
             f"{first.normalization}, {first.cell.users:,} users, {first.cell.repeats} repeats. The claims of the "
             "paper are about other data and are not judged here."
         ),
@@ -398,7 +426,7 @@ def _own(results: Results, choice: LambdaChoice) -> list[Block]:
             Table(["method", "better in", "worse in", "no difference in"], rows),
             Picture(
                 "figure-own",
-                f"MSE against {'the number of dimensions' if axis == 'dims' else 'ε'}. {_legend(choice)}",
+                f"MSE against {_AXIS[axis]}. {_legend(choice)}",
             ),
         ),
     ]
@@ -447,7 +475,10 @@ def publish(results: Results, verdicts: Sequence[Verdict], about: About, output:
     }
     if not own:
         files["table-2.csv"] = _csv(TABLE_COLUMNS, table2())
-    if verdicts:
+    if verdicts and not own:
+        files["items.md"] = to_markdown(
+            items.TITLE, items.items_lead(), items.items_blocks(verdicts, _seeds(output))
+        )
         claims = {"claims": [asdict(v) for v in verdicts]}
         files["claims.json"] = _json({**claims, "claims_that_hold_under_a_choice": support_of(verdicts)})
     if results.clt:
@@ -478,6 +509,15 @@ def publish(results: Results, verdicts: Sequence[Verdict], about: About, output:
         with replacing(output / "numbers.parquet") as path:
             pq.write_table(pa.Table.from_pylist(numbers), path)
     return sorted(written)
+
+
+def _seeds(output: Path) -> dict[int, dict[str, str]]:
+    """The verdicts of runs with other seeds, from the files claims-seed-N.json beside the report."""
+    found = {}
+    for path in sorted(output.glob("claims-seed-*.json")):
+        claims = json.loads(path.read_text(encoding="utf-8"))["claims"]
+        found[int(path.stem.rpartition("-")[2])] = {item["name"]: item["verdict"] for item in claims}
+    return found
 
 
 def _csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

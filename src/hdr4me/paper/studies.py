@@ -94,13 +94,22 @@ class Own:
     dims: tuple[int, ...]
     budgets: tuple[float, ...]
     mechanisms: tuple[str, ...]
+    repeats: int
+    sampled: tuple[int, ...] = ()
 
 
-def own_cells(own: Own, scale: Scale) -> list[AnyCell]:
-    """One cell for each mechanism, number of dimensions and budget; every user reports all dimensions."""
+def own_cells(own: Own) -> list[Cell]:
+    """One cell for each mechanism, number of dimensions, number of reported dimensions, and budget."""
     for number in own.dims:
         if not 1 <= number <= 65536:
             raise InvalidInput.of("dims", number, "integers from 1 to 65536")
+    for number in own.sampled:
+        if not 1 <= number <= max(own.dims):
+            raise InvalidInput.of(
+                "sampled", number, f"integers from 1 to {max(own.dims)}, the number of dimensions"
+            )
+    if own.repeats < 2:
+        raise InvalidInput.of("repeats", own.repeats, "an integer of at least 2")
     for epsilon in own.budgets:
         if not (math.isfinite(epsilon) and epsilon > 0):
             raise InvalidInput.of("epsilon", epsilon, "finite numbers > 0")
@@ -109,9 +118,10 @@ def own_cells(own: Own, scale: Scale) -> list[AnyCell]:
     for name in own.mechanisms:
         law_for(name, 1.0)
     return [
-        Cell("own", own.dataset, name, epsilon, own.users, d, scale.repeats)
+        Cell("own", own.dataset, name, epsilon, own.users, d, own.repeats, m if m and m < d else None)
         for name in dict.fromkeys(own.mechanisms)
         for d in sorted(set(own.dims))
+        for m in sorted({min(m, d) for m in own.sampled or (0,)})
         for epsilon in sorted(set(own.budgets))
     ]
 
@@ -120,7 +130,7 @@ def own_cells(own: Own, scale: Scale) -> list[AnyCell]:
 
 AnyResult = CellResult | CltResult | TheoryResult
 _ABOVE = ("some_above", "all_above", "share_above")
-_CELL = "figure dataset data stand_in normalization mechanism epsilon users dims repeats seed how"
+_CELL = "figure dataset data stand_in normalization mechanism epsilon users dims sampled repeats seed how"
 _OUTCOME = "method width spread reference mse standard_error better weight predicted_mse"
 # The columns of the numbers of Figures 4 and 5: one row for each cell and method.
 COLUMNS = (
@@ -148,14 +158,17 @@ class Results:
         return sorted(chosen, key=lambda result: (result.cell.dims, result.cell.epsilon))
 
     def own_panels(self) -> tuple[str, list[list[CellResult]]]:
-        """The axis of a study of one's own ("epsilon" or "dims"), and the cells of each panel."""
+        """The axis of a study of one's own ("epsilon", "dims" or "m"), and the cells of each panel."""
         cells = self.of("own")
-        by_size = len({c.cell.epsilon for c in cells}) == 1 and len({c.cell.dims for c in cells}) > 1
-        panels: dict[tuple[str, int], list[CellResult]] = {}
+        varied = [
+            name for name in ("epsilon", "dims", "m") if len({getattr(c.cell, name) for c in cells}) > 1
+        ]
+        axis = varied[0] if varied else "epsilon"
+        others = {"epsilon": ("dims", "sampled"), "dims": ("sampled",), "m": ("dims",)}[axis]
+        panels: dict[tuple[object, ...], list[CellResult]] = {}
         for result in cells:
-            size = 0 if by_size else result.cell.dims
-            panels.setdefault((result.cell.mechanism, size), []).append(result)
-        axis = "dims" if by_size else "epsilon"
+            key = (result.cell.mechanism, *(getattr(result.cell, name) for name in others))
+            panels.setdefault(key, []).append(result)
         return axis, [sorted(panel, key=lambda r: getattr(r.cell, axis)) for panel in panels.values()]
 
     def has(self, figure: str) -> bool:
@@ -186,7 +199,7 @@ def rows_of(results: Sequence[CellResult]) -> list[dict[str, Any]]:
     """One dictionary per cell and method, with the keys of `COLUMNS`."""
     rows = []
     for result in results:
-        about = {**asdict(result.cell), **vars(result), "data": result.title}
+        about = {**asdict(result.cell), **vars(result), "data": result.title, "sampled": result.cell.m}
         about |= {f"{name}_{k}": vars(result)[name][k - 1] for name in _ABOVE for k in (1, 2)}
         rows += [{**about, **vars(item)} for item in result.outcomes]
     return [{name: row[name] for name in COLUMNS} for row in rows]

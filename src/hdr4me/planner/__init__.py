@@ -1,4 +1,4 @@
-"""The planner: from the wanted accuracy to the survey that reaches it."""
+"""The planner: from the required accuracy to a survey that reaches it."""
 
 from __future__ import annotations
 

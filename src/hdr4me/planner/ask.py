@@ -1,4 +1,4 @@
-"""`plan`: rank the ways to collect by their predicted error, or solve for what is missing."""
+"""`plan`: rank mechanisms by their predicted error, or solve for a missing quantity."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ from hdr4me.planner.words import not_reachable
 from hdr4me.planner.workload import Workload
 
 _CORRECTIONS = 20
-_ENOUGH = 0.998  # users that keep less than this share of the tolerance are more than are needed
+_ENOUGH = (
+    0.998  # if less than this share of the tolerance is reached, the number of users is larger than needed
+)
 _CATEGORICAL = ("auto", "grr", "subset", "projective", "oue", "histogram")
 
 
@@ -51,11 +53,11 @@ def plan(
     statistic: str = "mean",
     p: Any = None,
 ) -> Plan:
-    """Rank mechanism × m by the error they will have, and solve for whatever is left out.
+    """Rank mechanisms and numbers of answers per user (m) by their predicted error, and solve for a missing quantity.
 
-    Give users, dimensions (or a schema) and ε to learn the error; leave out ONE of the three and give a `tolerance`
-    to learn the fewest users, the smallest ε or the most dimensions that keep within it. If everything is given and no
-    candidate meets it, the plan's `reachable` is False; if the `probability` is given too, `NotReachable` is raised.
+    Give users, dimensions (or a schema) and ε to predict the error. Leave out ONE of the three and give a `tolerance`
+    to compute the fewest users, the smallest ε or the most dimensions that keep it. If all are given and no candidate
+    keeps the tolerance, the plan's `reachable` is False; if the `probability` is given too, `NotReachable` is raised.
 
     Parameters
     ----------
@@ -67,29 +69,29 @@ def plan(
         ±ξ on the [−1, 1] scale for numbers, on [0, 1] for frequencies, as a share of the norm for coordinates; or a
         mapping from dimension to ξ in its own units (a number, or a text such as "5 min" with the schema's unit).
     probability
-        With which the tolerance is to be kept; 0.95 unless given.
+        The probability of keeping the tolerance; 0.95 by default.
     category_count
-        With `dims`: each dimension has so many categories.
+        With `dims`: the number of categories of each dimension.
     mechanisms, categorical
-        Only these candidates: for numbers any registered name, "pair" (neighbors asked together) or "agreement"
-        (blocks), for categories "auto", "grr", "subset", "projective", "oue", "histogram".
+        The candidates: for numbers any registered name, "pair" (two neighbors in one question) or "agreement" (blocks);
+        for categories "auto", "grr", "subset", "projective", "oue" or "histogram".
     prior
         "uniform" (the default), "worst" for the worst case, a SciPy distribution, a histogram (edges, weights) or an
         array, all on [−1, 1]; or a mapping from dimension to one of these in its own units, to frequencies, vectors or
         a tally, with {"present": 0.7} for the share of users with an optional value; or a `Tally` for all of them.
     values
         The values of a pilot or of public data instead of a prior: an array (n,) or (n, d) on [−1, 1], or with a
-        schema a mapping from dimension to values in its own units, with gaps (None, NaN) if they are optional.
+        schema a mapping from dimension to values in its own units; optional values may be missing (None, NaN).
     jointly
-        Whether the tolerance is for all coordinates at once, or for each alone.
+        Whether the tolerance is for all coordinates at once or for each coordinate.
     rank_by
         "error": the tolerance kept with `probability`, by all coordinates at once or by each (`jointly`); "mse": the
         mean squared error over all coordinates; "probability": the probability of keeping the tolerance.
     statistic
-        What the options are ranked by: "mean" (and frequencies), "distribution", "quantile", "variance", "sd",
-        "covariance" or "mean_by"; `hdr4me.planner.statistics.predict` says what their errors are.
+        The statistic whose error the options are ranked by: "mean" (and frequencies), "distribution", "quantile",
+        "variance", "sd", "covariance" or "mean_by"; `hdr4me.planner.statistics.predict` defines their errors.
     p
-        Which quantiles, for "quantile": .25, .5 and .75 unless given.
+        The quantiles for "quantile"; .25, .5 and .75 by default.
 
     Examples
     --------
@@ -101,7 +103,7 @@ def plan(
     """
     if statistic != "mean" and (rank_by != "error" or tolerance is not None):
         raise InvalidInput.of(
-            "statistic", statistic, "'mean' if there is a tolerance or rank_by: both concern means"
+            "statistic", statistic, "'mean' together with tolerance or rank_by, which apply to means only"
         )
     if rank_by not in ("error", "mse", "probability"):
         raise InvalidInput.of("rank_by", rank_by, "'error', 'mse' or 'probability'")
@@ -118,7 +120,7 @@ def plan(
             schema = prior.survey.schema
         prior = {} if schema is None else prior_by_name(prior, schema.names)
     if schema is not None and (dims is not None or category_count is not None):
-        raise InvalidInput("schema together with dims or category_count is not allowed: give one")
+        raise InvalidInput("schema together with dims or category_count is not allowed: give either of them")
     known = {"users": users, "dims": dims if schema is None else len(schema), "epsilon": epsilon}
     missing = [name for name, value in known.items() if value is None]
     if len(missing) > 1:
@@ -138,6 +140,7 @@ def plan(
         worst,
         jointly,
         scales,
+        common,
         pairs_from=PAIRS_FROM if mechanisms is None else JOINT_FROM,
     )
     _check_deployable(setting, paired=mechanisms is not None and PAIR in tried, named=schema is not None)
@@ -149,7 +152,7 @@ def plan(
         over = found.reached / common
         if found.kept >= chosen and not (attempt == 0 and solved == "users" and over < _ENOUGH):
             break
-        # the search uses laws, or interpolates, and the options use tables: it was too optimistic, or too careful
+        # The search uses continuous laws or interpolates, and the options use tables, so that results may differ.
         setting = _corrected(setting, solved, over if np.isfinite(over) else 1.0)
         found = rank(setting, common, chosen, schema, solved, rank_by)
     found = replace(found, asked=common, asked_own=own, left_out=left_out)
@@ -173,9 +176,9 @@ def _solve(setting: Setting, solved: str, tolerance: float, probability: float) 
 
 
 def _corrected(setting: Setting, solved: str, over: float) -> Setting:
-    """What was solved for, corrected where the tolerance reached is `over` times that asked for.
+    """The solved quantity, corrected for a reached tolerance that is `over` times the required one.
 
-    The variance of an estimate is proportional to d/n, and about proportional to 1/ε².
+    The variance of an estimate is proportional to d/n, and approximately to 1/ε².
     """
     n, d = setting.users, setting.workload.dims
     if solved == "users":
@@ -197,7 +200,11 @@ def _mechanisms(
         return (*(name for name, reason in reasons.items() if not reason), *together), tuple(notes)
     listed = _listed("mechanisms", given, (*names(), PAIR, BLOCKS))
     if BLOCKS in listed and BLOCKS not in together:
-        raise InvalidInput.of("mechanisms", BLOCKS, "only for two or more numbers that are not optional")
+        raise InvalidInput.of(
+            "mechanisms",
+            BLOCKS,
+            "blocks need two or more numbers, none of them optional",
+        )
     for name in listed:
         if reason := _why_not(name, workload, epsilon):
             raise InvalidInput.of("mechanisms", name, reason)
@@ -205,7 +212,7 @@ def _mechanisms(
 
 
 def _why_not(name: str, workload: Workload, epsilon: float | None) -> str:
-    """Why a law of another package cannot be planned with; empty if it can, or if there are no numbers."""
+    """The reason why a plan cannot use another package's law; empty if it can, or if there are no numbers."""
     if name in (*built_in(), PAIR, BLOCKS) or not workload.numeric:
         return ""
     if epsilon is None:
@@ -223,22 +230,22 @@ def _listed(parameter: str, given: Sequence[str], known: Sequence[str]) -> tuple
 
 
 def _check_deployable(setting: Setting, *, paired: bool, named: bool) -> None:
-    """Pairs that are asked for by name, optional numbers and categories need a budget, and a channel each."""
+    """Check that pairs, optional numbers and categories have enough budget and a channel."""
     workload, ε = setting.workload, setting.epsilon
     if paired and named and not arrangement(PAIR).supports(workload):
-        words = "pairs are of two numbers that are not optional: take away optional and give a default"
+        words = "pairs need numbers that are not optional: remove optional and give a default"
         raise InvalidInput.of("mechanisms", PAIR, words)
     if (paired or workload.optional) and ε < JOINT_FROM:
         what = "optional numbers" if workload.optional else "pairs"
         raise InvalidInput.of("epsilon", ε, f"{what} need at least {JOINT_FROM}")
     if workload.categorical and not setting.candidates():
         most = workload.categorical[-1][0]
-        words = f"none of these supports {most:,} categories under this budget; auto and projective do"
+        words = f"use auto or projective, which support {most:,} categories under this budget"
         raise InvalidInput.of("categorical", ", ".join(setting.methods), words)
 
 
 def _check(parameter: str, given: Any, low: float, high: float, words: str, *, integer: bool = False) -> None:
-    """A number (not NaN, no bool) in a range, if it is given."""
+    """Check that a given parameter is a number in a range; bool and NaN are errors."""
     if given is None:
         return
     number = isinstance(given, (int, float, np.number)) and not isinstance(given, bool)

@@ -1,4 +1,4 @@
-"""Priors, values and tolerances by dimension, in its own units, as groups of a workload."""
+"""Priors, values and tolerances by dimension in own units, converted to groups of a workload."""
 
 from __future__ import annotations
 
@@ -11,44 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.prediction import own_unit
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.planner.workload import UNIFORM, Group, Workload
+from hdr4me.survey.schema import Tolerance
 from hdr4me.survey.values import as_number
 
 
 def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[str, float], dict[str, float]]:
-    """The plan's tolerance on [−1, 1], for each dimension its own over that, and those given in own units."""
+    """The smallest tolerance on [−1, 1], the ratio of each dimension's tolerance to it, and those in own units."""
     if not isinstance(tolerance, Mapping):
         return tolerance, {}, {}
     if schema is None:
-        raise InvalidInput("tolerance by name needs a schema: its dimensions have names and units")
-    known = {dimension.name: dimension for dimension in schema.dimensions}
-    unknown = {name: given for name, given in tolerance.items() if name not in known}
-    if unknown or not tolerance:
-        raise InvalidInput.of("tolerance", unknown, f"at least one of {', '.join(known)}")
-    own = {name: _own_tolerance(known[name], given) for name, given in tolerance.items()}
-    scaled = {name: value / own_unit(known[name]) for name, value in own.items()}
+        raise InvalidInput(
+            "a tolerance by name needs a schema, which has the names and units of the dimensions"
+        )
+    own = Tolerance.of(tolerance, schema)
+    scaled = own.scaled(schema)
     least = min(scaled.values())
-    return least, {name: scaled.get(name, np.inf) / least for name in known}, own
-
-
-def _own_tolerance(dimension: Any, given: Any) -> float:
-    """A tolerance in a dimension's own units: a number, or a text of a number and the unit that the schema gives."""
-    own, unit = given, getattr(dimension, "unit", None)
-    words = "a positive number in the dimension's own units"
-    if isinstance(given, str):
-        number, _, word = " ".join(given.split()).partition(" ")
-        own = as_number(number)
-        if word and word != unit:
-            own, words = None, f"{words} ({unit!r})" if unit else f"{words}, which have no name in the schema"
-    if isinstance(own, bool) or not isinstance(own, int | float) or not 0 < own < np.inf:
-        raise InvalidInput.of("tolerance", {dimension.name: given}, words)
-    return float(own)
+    return least, {name: scaled.get(name, np.inf) / least for name in schema.names}, dict(own.by_dimension)
 
 
 def prior_by_name(tally: Any, names: Sequence[str]) -> dict[str, Any]:
-    """What a tally knows of these dimensions, in their own units."""
+    """The priors that a tally gives for these dimensions, in own units."""
     known = tally.priors()
     found = {name: known[name] for name in names if name in known}
     if not found:
@@ -61,7 +45,7 @@ def workload_of(
 ) -> Workload:
     """Groups of dimensions with the same size, prior and tolerance."""
     if prior is not None and values is not None:
-        raise InvalidInput("prior together with values is not allowed: give one")
+        raise InvalidInput("prior together with values is not allowed: give either of them")
     try:
         if schema is None:
             return _without_names(dims, category_count, prior, values)
@@ -94,7 +78,7 @@ def _with_names(schema: Any, prior: Any, values: Any, scales: Mapping[str, float
 
 
 def _group(dimension: Any, own: Any, common: Prior) -> Group:
-    """One dimension, and what is known of its values."""
+    """The group of one dimension with the given information about its values."""
     group = Group.of(dimension, common)
     size, choices, length, optional = group.shape
     if own is None:
@@ -121,9 +105,9 @@ def _group(dimension: Any, own: Any, common: Prior) -> Group:
 
 def _without_names(dims: int, category_count: int | None, prior: Any, values: Any) -> Workload:
     if isinstance(prior, Mapping) or isinstance(values, Mapping):
-        raise InvalidInput("a prior by name needs a schema: its dimensions have names and units")
+        raise InvalidInput("a prior by name needs a schema, which has the names and units of the dimensions")
     if category_count is not None and not (prior in (None, "uniform") and values is None):
-        raise InvalidInput("prior and values are not allowed with category_count: use a schema to name them")
+        raise InvalidInput("prior and values are not allowed with category_count: use a schema")
     if values is None:
         return Workload.of_size(dims, category_count, UNIFORM if prior is None else as_prior(prior))
     table = np.asarray(values, dtype=np.float64)
@@ -140,11 +124,11 @@ def _own_units(dimension: Any, given: Any) -> Prior:
         return as_prior(given)
     low, high = dimension.bounds
     own = as_prior(given, low, high)
-    return Prior(np.clip((own.values - low) / own_unit(dimension) - 1.0, -1.0, 1.0), own.shares)
+    return Prior(np.clip((own.values - low) / dimension.half_range - 1.0, -1.0, 1.0), own.shares)
 
 
 def _without_gaps(dimension: Any, given: Any, kind: str) -> tuple[Any, float | None]:
-    """The values of users who have an optional one, and their share; a distribution or histogram is about those."""
+    """The present values and the share of users with a value, which a distribution or histogram does not give."""
     histogram = isinstance(given, tuple) and len(given) == 2 and all(map(np.ndim, given))
     law = isinstance(given, str | Prior) or hasattr(given, "ppf") or not isinstance(given, Iterable)
     if law or (histogram and kind == "number"):
@@ -170,7 +154,7 @@ def _given_share(dimension: Any, given: Mapping[str, Any], kind: str) -> float |
 
 
 def _lengths(dimension: Any, given: Any) -> tuple[float, float]:
-    """|E x|² and E|x|² of the vectors that are given, cleaned as a device cleans them, on the scale of norm 1."""
+    """|E x|² and E|x|² of the given vectors, cleaned as on a device and divided by the norm."""
     words = "vectors in the dimension's own units: lists of numbers, or texts with '|' between them"
     listed = [] if isinstance(given, str | Mapping) or not isinstance(given, Iterable) else list(given)
     if not listed:
@@ -180,7 +164,7 @@ def _lengths(dimension: Any, given: Any) -> tuple[float, float]:
 
 
 def _shares(dimension: Any, given: Any, choices: int) -> NDArray[np.float64]:
-    """The share of users with each category: as given, or counted; those of a single choice sum to 1."""
+    """The share of users with each category, given or counted; shares of a single choice sum to 1."""
     categories = list(dimension.categories)
     if isinstance(given, Mapping):
         f = np.array([float(given.get(label, 0.0)) for label in categories])

@@ -1,9 +1,9 @@
-"""Candidates of a plan: how dimensions become questions, and the errors predicted from the moments of a report.
+"""Candidates of a plan: the questions for the dimensions, and the errors predicted from the moments of a report.
 
-Unless something else is given, numbers are uniform, frequencies 1/v each, selections half of the allowed choices,
-vectors uniform in their ball, and nine users in ten have an optional value. The worst case is the largest variance that
-any population can give; for vectors, one coordinate has all the length. The share of users with an optional value is
-never the worst one: with few of them no mean could be promised.
+By default numbers are uniform, frequencies are 1/v, selections have half of the allowed choices, vectors are uniform in
+their ball, and 90 % of the users have an optional value. The worst case is the largest variance over all populations;
+for vectors, one coordinate has the full length. The worst case does not include the share of users with an optional
+value: with a very small share no mean can be estimated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hdr4me.channels.agreement import MAX_SIZE
 from hdr4me.channels.agreement.design import block_sizes, quick_second_moment
 from hdr4me.channels.response import Coordinate
 from hdr4me.framework.moments import mean_inverse_count, sampling_factor, widening
-from hdr4me.framework.prediction import PredictedRow, Prediction, one_report, own_unit
+from hdr4me.framework.prediction import PredictedRow, Prediction, one_report
 from hdr4me.framework.small_samples import Counts
 from hdr4me.mechanisms.joint import JOINT_FROM, optional_reach
 from hdr4me.mechanisms.priors import Prior
@@ -49,23 +49,23 @@ Floats = NDArray[np.float64]
 Reports = Iterator[tuple[int, int, Coordinate]]
 Rows = tuple[PredictedRow, ...]
 
-# numbers asked two by two, and as signs in blocks; both under the whole ε
+# Two numbers in one question, and the signs of several numbers in one question; both under the full ε.
 PAIR, BLOCKS = "pair", "agreement"
-# below this ε they gain less than 2 %, and a plan does not try them unless asked to
+# Below this ε they gain less than 2 %, and a plan tries them only on request.
 PAIRS_FROM, BLOCKS_FROM = 1.5, 1.5
-# for vectors, selections and optional numbers
+# The mechanisms of vectors, selections and optional numbers.
 CODEBOOK, PRIVSET, OPTIONAL = "codebook", "privset", "optional"
 
 
 class Candidate(NamedTuple):
-    """A mechanism for numbers (or what the plan is called without numbers), and a method for categories."""
+    """A mechanism for numbers (without numbers, the name of the plan's first kind), and a method for categories."""
 
     mechanism: str
     method: str = ""
 
 
 def sampled_grid(dims: int, *, dense: int = 32, step: float = 1.1) -> list[int]:
-    """The m to try: every one up to `dense`, then `step` times as many each time, and all of them."""
+    """The m to try: all up to `dense`, then a geometric grid with factor `step`, and `dims`."""
     grid = list(range(1, min(dims, dense) + 1))
     while grid[-1] < dims:
         grid.append(min(dims, max(grid[-1] + 1, round(grid[-1] * step))))
@@ -73,7 +73,7 @@ def sampled_grid(dims: int, *, dense: int = 32, step: float = 1.1) -> list[int]:
 
 
 class _Alone:
-    """Each number is a question of its own; m of all questions are answered, each under ε/m."""
+    """Each number is one question; each user answers m of all questions, each under ε/m."""
 
     def supports(self, workload: Workload) -> bool:
         return True
@@ -93,7 +93,7 @@ class _Alone:
         return not workload.optional or split_budget(epsilon, m) >= JOINT_FROM
 
     def reports(self, workload: Workload, name: str, budget: float, m: int, effort: Effort) -> Reports:
-        """For numbers that are alike: their group, how many they are, and what is reported about each."""
+        """For numbers with the same distribution: their group, their count, and the report about each."""
         for k, group in enumerate(workload.groups):
             if group.is_number:
                 designed = workload.table_priors[k]
@@ -105,7 +105,7 @@ class _Alone:
 
 
 class _Pairs(_Alone):
-    """Neighboring numbers are asked two by two by one table for their mean laws; an odd one is asked alone."""
+    """Two neighboring numbers form a question, with one table for their mean priors; an odd last number is alone."""
 
     def supports(self, workload: Workload) -> bool:
         return workload.numeric > 1 and not workload.optional
@@ -126,7 +126,7 @@ class _Pairs(_Alone):
             yield k, 1, number_report(ALONE, budget, prior, effort, prior)
 
     def reach(self, name: str, budget: float, m: int) -> float:
-        # designs have outputs up to 2.6 times the corners of randomized response (`mechanisms.joint`)
+        # Designs have outputs up to 2.6 times the corners of randomized response (`mechanisms.joint`).
         return 1.0 + 3.0 * (math.exp(budget) + 3) / math.expm1(budget)
 
 
@@ -139,7 +139,7 @@ def _paired(
 
 
 class _Blocks(_Alone):
-    """Numbers are asked as signs in blocks of at most m; each user answers one block under the whole ε."""
+    """The signs of at most m numbers form a block; each user answers one block under the full ε."""
 
     def supports(self, workload: Workload) -> bool:
         return workload.numeric == workload.dims > 1
@@ -158,7 +158,7 @@ class _Blocks(_Alone):
         return 2 <= m <= min(d, MAX_SIZE) and d // self.n_questions(workload, m) >= 2
 
     def reports(self, workload: Workload, name: str, budget: float, m: int, effort: Effort) -> Reports:
-        """A decoded sign has the mean square 1/c², whatever the value; blocks differ by one in size at most."""
+        """A decoded sign has the mean square 1/c² for any value; sizes of blocks differ by at most one."""
         possible = self.possible(workload, budget, m)
         report = _signs(budget, workload.dims, m) if possible else INFEASIBLE
         for k, group in enumerate(workload.groups):
@@ -181,12 +181,12 @@ _BY_ITSELF = _Alone()
 
 
 def arrangement(mechanism: str) -> _Alone:
-    """How numbers become questions if this mechanism answers them."""
+    """The arrangement of numbers in questions for this mechanism."""
     return _TOGETHER.get(mechanism, _BY_ITSELF)
 
 
 def neighbors(schema: Any) -> list[tuple[str, str]]:
-    """Numbers that are not optional, two by two in the schema's order; an odd one is left alone."""
+    """Pairs of neighboring numbers that are not optional; an odd last number has no pair."""
     names = Workload.number_names(schema)
     return list(zip(names[::2], names[1::2], strict=False))
 
@@ -199,7 +199,7 @@ def block_names(names: tuple[str, ...], size: int) -> list[tuple[str, ...]]:
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Rows that are alike, a column each, one line per m: their variance and how many they are.
+    """Classes of rows with the same distribution: a column for each class, a line for each m.
 
     `group` is the index of each column's group in the workload, and `part` is 0 for the means or frequencies of a group
     and 1 for its second row (the share of an optional value, the number chosen of a selection). `wider` is the factor
@@ -223,12 +223,12 @@ class Classes:
 
     @property
     def sds(self) -> Floats:
-        """Standard deviations for tolerances, in units of each group's own; 0 where nothing is asked of a group."""
+        """Standard deviations over each group's tolerance; 0 for a group without a tolerance."""
         asked = np.isfinite(self.scales)
         return np.where(asked, np.sqrt(self.variances) * self.wider / np.where(asked, self.scales, 1.0), 0.0)
 
     def prediction(self, line: int = 0, *, bounded: bool = False, rows: Rows = ()) -> Prediction:
-        """The law of the errors at one m, over the tolerances; `bounded` uses the largest error of small samples."""
+        """The law of the errors over the tolerances at one m; `bounded` uses Bernstein's bound for small samples."""
         sds, reports = self.sds[line], self.reports[line]
         largest = self.farthest(self.sampled[line]) if bounded and reports.small_sample else None
         zeros, counts = np.zeros_like(sds), self.counts.astype(np.int64)
@@ -246,7 +246,7 @@ class Classes:
                     c for c, at in enumerate(zip(self.group, self.part, strict=True)) if at == (k, part)
                 ]
                 index = max(of_row, key=lambda c: float(self.variances[0, c]))
-                unit = group.choices if name == "number chosen" else 1.0 if part else own_unit(dimension)
+                unit = group.choices if name == "number chosen" else 1.0 if part else dimension.half_range
                 found.append(PredictedRow(dimension.name, name, index, float(unit)))
         return tuple(found)
 
@@ -288,7 +288,7 @@ def classes(
 
 
 def _reports(workload: Workload, name: str, method: str, budget: float, m: int, effort: Effort) -> Reports:
-    """For dimensions that are alike: their group, how many they are, and what is reported about each coordinate."""
+    """For dimensions with the same distribution: their group, their count, and the report about each coordinate."""
     if workload.numeric:
         yield from arrangement(name).reports(workload, name, budget, m, effort)
     for k, group in enumerate(workload.groups):
@@ -308,7 +308,7 @@ def _reports(workload: Workload, name: str, method: str, budget: float, m: int, 
 def _rows(
     group: Group, count: int, report: Coordinate, budget: float, κ: float, *, worst: bool
 ) -> list[tuple[float, int]]:
-    """What one report adds to the variance of a row, E Var + κ·Var E, and how many rows are alike."""
+    """The contribution of one report to the variance of a row, E Var + κ·Var E, and the number of such rows."""
     each = count * max(group.size, group.length, 1)
     if group.optional and report is INFEASIBLE:
         return [(NEVER, each), (NEVER, count)]
@@ -323,7 +323,7 @@ def _rows(
         rows = [(report.worst_mean(group.expected_present, κ), one), (report.worst_share(κ), count)]
     else:
         rows = [(report.worst(κ), count if group.length else each)]
-    if worst and group.length > 1:  # the other coordinates have none of the length
+    if worst and group.length > 1:  # the other coordinates are 0
         moments = report.optional_moments([0.0, np.nan]) if group.optional else report.moments([0.0, 0.0])
         π = group.expected_present if group.optional else 1.0
         rows.append((one_report(moments, np.array([π, 1.0 - π]))[0], each - count))
@@ -340,7 +340,7 @@ def _expected(group: Group, report: Coordinate, *, share: bool = False) -> tuple
 
 
 def _number_chosen(group: Group, budget: float, κ: float, *, worst: bool) -> float:
-    """Of the mean number of choices over the most there can be, which all users are taken to have chosen."""
+    """The variance of one report about the number of choices, divided by the largest number."""
     chosen = np.linspace(0.0, group.choices, 65) if worst else np.array([group.expected_choices])
     response: Any = selection_response(budget, group.size, group.choices)
     return float(response.number_variance(chosen).max()) / group.choices**2 + (0.25 * κ if worst else 0.0)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.framework import deviation
-from hdr4me.framework.prediction import Prediction, own_unit
+from hdr4me.framework.prediction import Prediction
 from hdr4me.mechanisms.registry import scaled_mechanism
 from hdr4me.pages.counted import counted
 from hdr4me.planner.candidates import (
@@ -137,7 +137,7 @@ class Option:
 
     def survey(self, schema: Schema | None = None, name: str = "") -> Survey:
         """The survey that deploys this option; `schema` may be left out if the plan was made for one."""
-        from hdr4me.survey import Survey
+        from hdr4me.survey import Survey, Tolerance
         from hdr4me.survey.design import design
 
         schema = self.schema if schema is None else schema
@@ -149,9 +149,14 @@ class Option:
             raise InvalidInput(
                 f"schema of {len(schema)} dimensions is not what was planned: {self.workload.what}"
             )
+        setting, tolerance = self.setting, None
+        if setting.tolerance is not None:
+            units = {d.name: d.half_range * setting.scales.get(d.name, 1.0) for d in schema.dimensions}
+            own = {name: setting.tolerance * unit for name, unit in units.items() if math.isfinite(unit)}
+            tolerance = Tolerance(own, self.probability, setting.jointly)
         if self.mechanism == BLOCKS:
             blocks = block_names(schema.names, self.sampled)
-            return Survey(schema, epsilon=self.epsilon, blocks=blocks, name=name)
+            return Survey(schema, epsilon=self.epsilon, blocks=blocks, name=name, tolerance=tolerance)
         priors = (self.workload.groups[k].prior for k in self.workload.numbers)
         questions = design(
             schema,
@@ -162,7 +167,12 @@ class Option:
             priors=dict(zip(Workload.number_names(schema), priors, strict=True)),
         )
         return Survey.from_questions(
-            schema, epsilon=self.epsilon, sampled=self.sampled, questions=questions, name=name
+            schema,
+            epsilon=self.epsilon,
+            sampled=self.sampled,
+            questions=questions,
+            name=name,
+            tolerance=tolerance,
         )
 
     @property
@@ -218,6 +228,12 @@ class Option:
                 if math.isfinite(scale):
                     found.setdefault(row.dimension, {}).setdefault(of, tolerance * scale)
         return found
+
+    def _repr_html_(self) -> str:
+        from hdr4me.pages.html import table
+
+        plain = {k: v for k, v in self.to_dict().items() if isinstance(v, str | int | float)}
+        return table(["property", "value"], [[k.replace("_", " "), v] for k, v in plain.items()])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers for JSON; infinite tolerances are null."""
@@ -339,7 +355,7 @@ class Plan(Sequence[Option]):
         within = f"within ±{self.best.tolerance:.3g}: each"
         shown = "name sampled mse probability_within joint_probability_within tolerance_each tolerance_joint"
         rows = map(attrgetter(*shown.split()), self.mechanisms)
-        columns = ("mechanism", "m", "MSE", within, "all", "each ±", "all ±")
+        columns = ("mechanism", "questions per person", "MSE", within, "all", "each ±", "all ±")
         return html.paragraph(self.summary) + html.table(columns, list(rows))
 
     @property
@@ -409,6 +425,12 @@ class Plan(Sequence[Option]):
             return math.sqrt(option.mse)
         return next(e for e, own in zip(self.statistic_errors, self.options, strict=True) if own is option)
 
+    def table(self) -> list[dict[str, Any]]:
+        """One row per option, best first, with plain values, as for a data frame."""
+        names = "mechanism categorical sampled users dims epsilon mse tolerance probability_within"
+        names += " joint_probability_within tolerance_each tolerance_joint worst_tolerance_joint"
+        return [{name: getattr(option, name) for name in names.split()} for option in self.options]
+
     @property
     def mechanisms(self) -> tuple[Option, ...]:
         """The best option of each mechanism, best first."""
@@ -454,7 +476,7 @@ class Plan(Sequence[Option]):
         """The tolerance asked for in each dimension's own units, also where it was given on the scale [−1, 1]."""
         if self.asked_own or self.asked is None or self.best.schema is None:
             return dict(self.asked_own)
-        return {d.name: self.asked * own_unit(d) for d in self.best.schema.dimensions}
+        return {d.name: self.asked * d.half_range for d in self.best.schema.dimensions}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -481,7 +503,11 @@ class Plan(Sequence[Option]):
 def _error(rank_by: str, option: Option) -> tuple[float, float, int]:
     """The key that options are ranked by; it is rounded, so that ties go to the smaller MSE and the fewer answers."""
     setting = option.setting
-    score = float(setting.scores(option.classes(worst=setting.worst), rank_by)[0])
+    score = option.tolerance_joint if setting.jointly else option.tolerance_each
+    if (
+        rank_by == "mse" or option.small_sample
+    ):  # bounds of small samples are not compared with the normal law
+        score = float(setting.scores(option.classes(worst=setting.worst), rank_by, option.probability)[0])
     return float(f"{score:.9e}"), float(f"{option.mse:.12e}"), option.sampled
 
 

@@ -1,9 +1,9 @@
-"""What is reported about one coordinate: the channel that a survey has, or a quick stand-in for it.
+"""The report about one coordinate: the survey's channel, or a fast approximation of its moments.
 
-Designing a table takes seconds, and a search asks for hundreds. Stand-ins have the moments of a `Coordinate`; how much
-is computed depends on the `Effort`: "law" uses laws, "table" exact tables, "design" tables for the given priors.
-Curves are stored for some budgets (`benchmarks/planner_curves.py` makes the files) and interpolated in log ε: variances
-over Duchi's coth²(ε/2) at |t| = 0, 1/8, …, 1 and their mean; E y² of pairs; E[y²], E[yz], E[z²] of optional numbers.
+Designing a table takes seconds, and a search needs hundreds of them. Approximations have the moments of a `Coordinate`,
+with an accuracy that depends on the `Effort`: "law" uses continuous laws, "table" exact tables, and "design" tables for
+the given priors. Stored curves (made by `benchmarks/planner_curves.py`) are interpolated in log ε: variances over
+Duchi's coth²(ε/2) at |t| = 0, 1/8, …, 1 and their mean; E y² of pairs; E[y²], E[yz], E[z²] of optional numbers.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from hdr4me.mechanisms.registry import registered, scaled_mechanism
 Floats = NDArray[np.float64]
 Laws = tuple[Prior, Prior]
 NEVER = 1e12  # the variance of what cannot be deployed
-_KNOTS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)  # where a table for a prior is designed while the best m is searched
+_KNOTS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)  # the budgets for which a search designs tables for a prior
 _DESIGNED = ("optimal", "optimal_mean")
-_ROUNDING = (2.0 / 255) ** 2 / 6  # rounding to one of 256 levels costs Δ²/6 on average, whatever ε is
-ALONE = "optimal"  # what answers the number that is in no pair
+_ROUNDING = (2.0 / 255) ** 2 / 6  # random rounding to 256 levels adds Δ²/6 on average, for any ε
+ALONE = "optimal"  # the mechanism of a number without a pair
 Effort = Literal["law", "table", "design"]
 
 
@@ -51,7 +51,7 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def between_knots(epsilon: float, knots: tuple[float, ...], f: Callable[[float], Any]) -> Any:
-    """Positive numbers f(ε), interpolated in log–log between the knots around ε; beyond the ends those of the end."""
+    """Positive numbers f(ε), interpolated in log–log between the knots around ε and constant beyond the end knots."""
     low = max((knot for knot in knots if knot <= epsilon), default=knots[0])
     high = min((knot for knot in knots if knot >= epsilon), default=knots[-1])
     if low == high or epsilon <= low:
@@ -62,7 +62,7 @@ def between_knots(epsilon: float, knots: tuple[float, ...], f: Callable[[float],
 
 @dataclass(frozen=True, eq=False)
 class MeanSquare(Coordinate):
-    """A number of which only the mean square of a report over the population is known, and the worst case."""
+    """A number with the mean square of a report over the population and the worst case, without other moments."""
 
     square: float
     most: Callable[[float], float]
@@ -77,7 +77,7 @@ class MeanSquare(Coordinate):
 
 @dataclass(frozen=True)
 class Indicator(Coordinate):
-    """A category: the variance of its report for a user who does not have it, and for one who has."""
+    """A category: the variance of its report for users without the category and with it."""
 
     absent: float
     present: float
@@ -108,7 +108,7 @@ INFEASIBLE = MeanSquare(NEVER, lambda κ: NEVER)
 
 
 Designed = Literal["optimal", "optimal_mean"]
-_TABLES_UP_TO, _CURVES_UP_TO = 12.0, 32.0  # above, a plan uses the table; the curve is that of this budget
+_TABLES_UP_TO, _CURVES_UP_TO = 12.0, 32.0  # largest budgets of the curve in plans, and of the stored curve
 POINTS = np.linspace(0.0, 1.0, 9)
 
 
@@ -149,8 +149,8 @@ def _row(epsilon: float, name: Designed) -> Floats:
     return np.asarray(ratio * (scale - shape))
 
 
-_PAIR_KNOTS = (1.0, 2.0, 4.0)  # where designs are used for a prior of one's own while the best m is searched
-_LEAST = 1e-12  # no variance is smaller: it may be lost to rounding if values lie on the levels
+_PAIR_KNOTS = (1.0, 2.0, 4.0)  # the budgets for which a search designs pairs for a given prior
+_LEAST = 1e-12  # the least variance; rounding errors may give less if all values are levels
 _UNIFORM = as_prior("uniform")
 
 
@@ -158,7 +158,7 @@ _UNIFORM = as_prior("uniform")
 def pair_moments(epsilon: float, laws: Laws, own: Laws, *, exact: bool) -> Floats:
     """V̄ of the two numbers of a pair over their own priors, and the largest E y², by a table designed for `laws`.
 
-    Unless `exact`, the ratio of other priors to the stored curve is computed at a few budgets only.
+    Unless `exact`, the ratio of other priors to the stored curve is computed at three budgets and interpolated.
     """
     budget = min(epsilon, JOINT_UP_TO)
     even = all(prior.uniform for prior in (*laws, *own))
@@ -188,7 +188,7 @@ def _stored_pairs() -> tuple[Floats, Floats]:
 
 
 def _pair_curve(epsilon: float) -> Floats:
-    """The same for values spread evenly; below the first budget E y² is proportional to 1/ε²."""
+    """`pair_moments` for uniform values; below the first budget E y² is proportional to 1/ε²."""
     x, curves = _stored_pairs()
     at = math.log(min(epsilon, JOINT_UP_TO))
     mean, largest = (math.exp(np.interp(at, x, curve) + 2.0 * max(x[0] - at, 0.0)) for curve in curves)
@@ -201,7 +201,7 @@ _LEVELS = np.concatenate([-OPTIONAL_POINTS[:0:-1], OPTIONAL_POINTS])
 
 @lru_cache(maxsize=256)
 def optional_design(epsilon: float) -> Marginal:
-    """The report of the table that a survey has under a budget."""
+    """The report of the survey's table for an optional number."""
     made = optional_number(epsilon)
     levels = np.linspace(-1.0, 1.0, made.inputs[0].n_levels)
     targets = {"value": np.append(levels, 0.0), "present": np.append(np.ones(levels.size), 0.0)}
@@ -228,7 +228,7 @@ def quick_optional(epsilon: float) -> StoredMoments:
 
 @lru_cache(maxsize=8192)
 def _deployed(name: str, epsilon: float, *, table: bool = True) -> Any:
-    """The law of one report under ε; below `Registered.table_from` it has the variance of its table to 0.5 %."""
+    """The law of one report under ε; below `Registered.table_from` its variance is within 0.5 % of the table's."""
     if name in _DESIGNED:
         if table and epsilon > _TABLES_UP_TO:
             return scaled_mechanism(name, epsilon=epsilon)
@@ -248,14 +248,14 @@ def _noise(name: str, epsilon: float, prior: Prior, effort: Effort, designed: Pr
         return found if getattr(law, "n_levels", None) else max(found, _ROUNDING)
     if effort == "design" or epsilon > _KNOTS[-1]:
         return prior_variance(optimal_mean(epsilon, designed), prior)
-    if epsilon < _KNOTS[0]:  # with little budget a table can hardly favor some values
+    if epsilon < _KNOTS[0]:  # at small budgets the prior has little effect on the table
         return mean_variance(OptimalCurve(epsilon, "optimal"), prior)
     return float(between_knots(epsilon, _KNOTS, lambda knot: _noise(name, knot, prior, "design", designed)))
 
 
 @lru_cache(maxsize=65536)
 def number_report(name: str, epsilon: float, prior: Prior, effort: Effort, designed: Prior) -> Coordinate:
-    """A number by itself, whose values follow `prior`, by a table designed for `designed`."""
+    """The report about a single number with values from `prior`, by a table designed for `designed`."""
 
     @lru_cache(maxsize=4096)
     def most(κ: float) -> float:
@@ -270,7 +270,7 @@ def number_report(name: str, epsilon: float, prior: Prior, effort: Effort, desig
 
 @lru_cache(maxsize=65536)
 def entry_variances(method: str, base: str, epsilon: float, size: int) -> tuple[float, float]:
-    """The variances of a category's report of users without and with it; `NEVER` if there is no such channel."""
+    """The variances of a category's report for users without and with it; `NEVER` if there is no such channel."""
     from hdr4me.channels.oracles import oracle
     from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits
 
@@ -299,7 +299,7 @@ def selection_response(epsilon: float, size: int, choices: int) -> Response:
 
 @lru_cache(maxsize=8192)
 def largest_error(name: str, epsilon: float) -> float:
-    """The largest distance of a report from its value, for a number by itself."""
+    """The largest distance of a report from its value, for a single number."""
     if name in _DESIGNED:
         return 1.0 + 2.0 / math.tanh(epsilon / 2)  # no designed table has outputs beyond 2C
     law = scaled_mechanism(name, epsilon=epsilon)
@@ -308,13 +308,13 @@ def largest_error(name: str, epsilon: float) -> float:
 
 
 def why_unusable(name: str, budgets: Sequence[float], effort: Effort) -> str:
-    """Why a registered law cannot be planned with under these budgets of one value; empty if it can."""
+    """The reason why a plan cannot use a registered law under these budgets of one value; empty if it can."""
     try:
         found = [number_report(name, budget, _UNIFORM, effort, _UNIFORM) for budget in budgets]
         errors = [x for report in found for x in (report.moments([0.0]).second[0, 0, 0], report.worst(1.0))]
         if not np.isfinite(errors).all() or min(errors) <= 0:
             return "its variance is not a positive, finite number"
         largest_error(name, budgets[0])
-    except Exception as error:  # a law of another package may raise anything at all
+    except Exception as error:  # a law of another package may raise any exception
         return str(error) or type(error).__name__
     return ""

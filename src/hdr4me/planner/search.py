@@ -1,4 +1,4 @@
-"""Solving for what is missing: users, ε or dimensions that reach a tolerance with a probability."""
+"""The search for the users, the ε or the dimensions that keep a tolerance with a probability."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hdr4me.framework.moments import Floats
-from hdr4me.framework.normal import joint_tolerance, log_probability_within
+from hdr4me.framework.normal import log_probability_within, tolerance_for
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.planner.candidates import (
     BLOCKS,
@@ -28,14 +28,14 @@ from hdr4me.planner.reports import ALONE, Effort
 from hdr4me.planner.workload import Workload
 from hdr4me.survey.question import split_budget
 
-MAX_USERS = 8_000_000_000  # there are no more people
-MIN_EPSILON, MAX_EPSILON = 1e-4, 20.0  # a likelihood ratio of e^20 is no privacy
-MAX_DIMS = 65_536  # the most that a survey's reports can name
+MAX_USERS = 8_000_000_000  # about the number of people
+MIN_EPSILON, MAX_EPSILON = 1e-4, 20.0  # a likelihood ratio of e^20 gives no useful privacy
+MAX_DIMS = 65_536  # the limit of the report format
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A complete question: what, from whom, under which budget, by which candidates."""
+    """A complete problem: workload, users, budget and candidates."""
 
     workload: Workload
     users: int
@@ -45,6 +45,7 @@ class Setting:
     worst: bool = False
     jointly: bool = True
     scales: Mapping[str, float] = field(default_factory=dict)
+    tolerance: float | None = None
     effort: Effort = "table"
     pairs_from: float = JOINT_FROM
 
@@ -55,11 +56,11 @@ class Setting:
         return "worst" if self.worst else "uniform" if even else "given"
 
     def of_dims(self, dims: int) -> Setting:
-        """The same for so many dimensions like the first."""
+        """The setting with `dims` dimensions like the first one."""
         return replace(self, workload=Workload((replace(self.workload.groups[0], count=dims),)))
 
     def candidates(self) -> list[Candidate]:
-        """What can be tried; a plan without numbers is named by what answers its categories, or its first kind."""
+        """The candidates; without numbers they are named by the method for categories, or by the first kind."""
         tried = [name for name in self.mechanisms if self._is_tried(name)]
         workload = self.workload
         if not workload.categorical:
@@ -69,31 +70,31 @@ class Setting:
             return [Candidate(PRIVSET if workload.selections else CODEBOOK if vectors else OPTIONAL)]
         sizes = [size for size, _ in workload.categorical]
         methods = [x for x in self.methods if self._fits(x, self.epsilon)]
-        if {"auto", "projective"} <= set(methods):  # a survey has short reports only if others are long
+        if {"auto", "projective"} <= set(methods):  # surveys use projective reports only if others are long
             from hdr4me.mechanisms.categorical import categorical_choice
 
             long = any(categorical_choice(self.epsilon, size) == "projective" for size in sizes)
             methods = [x for x in methods if x not in (("subset", "oue") if long else ("projective",))]
-        if len(sizes) == 1 and len(methods) > 1:  # a single size: "auto" is one of the others
+        if len(sizes) == 1 and len(methods) > 1:  # with a single size, "auto" equals one of the other methods
             methods = [x for x in methods if x != "auto"]
         if not workload.numeric:
             return [Candidate(method, method) for method in methods]
         return [Candidate(name, method) for name in tried for method in methods]
 
     def _fits(self, method: str, epsilon: float) -> bool:
-        """Whether a method has channels for all categories if one answer has this budget."""
+        """Whether a method has channels for all categories under the budget of one answer."""
         from hdr4me.mechanisms.categorical import categorical_fits
 
         return all(categorical_fits(method, epsilon, size) for size, _ in self.workload.categorical)
 
     def deployable(self, candidate: Candidate, m: int) -> bool:
-        """Whether a survey can carry a candidate out with m answers of each user."""
+        """Whether a survey can deploy a candidate with m answers per user."""
         if not arrangement(candidate.mechanism).possible(self.workload, self.epsilon, m):
             return False
         return not candidate.method or self._fits(candidate.method, split_budget(self.epsilon, m))
 
     def _is_tried(self, name: str) -> bool:
-        """Whether a candidate is tried: pairs and blocks need several numbers and a budget, unless nothing else is."""
+        """Whether a candidate is tried: pairs and blocks need several numbers and a minimum ε unless they are alone."""
         least = {PAIR: self.pairs_from, BLOCKS: BLOCKS_FROM}.get(name, 0.0)
         alone = self.mechanisms == (name,) and (name == PAIR or self.workload.dims > 1)
         return alone or (self.epsilon >= least and arrangement(name).supports(self.workload))
@@ -126,20 +127,28 @@ class Setting:
         between = tuple(sorted({round(x) for x in np.linspace(low, high, 33)}))
         return int(between[int(np.argmin(self.scores(self.classes(candidate, between), rank_by)))])
 
-    def scores(self, made: Classes, rank_by: str) -> Floats:
-        """What options are ranked by, at each m: the MSE, or the 95 % tolerance by the normal law."""
+    def scores(self, made: Classes, rank_by: str, level: float = 0.95) -> Floats:
+        """What options are ranked by, at each m: the MSE, or the tolerance at a level by the normal law."""
         if rank_by == "mse":
             return made.mse
         if not self.jointly:
-            return np.asarray(made.sds.max(axis=1))
-        return np.array([joint_tolerance(np.zeros_like(σ), σ, made.counts, 0.95) for σ in made.sds])
+            return tolerance_for(made.sds.max(axis=1), level)
+        σ, k = made.sds, made.counts
+        low, high = tolerance_for(σ, level, n=k).max(axis=1), tolerance_for(σ.max(axis=1), level, n=k.sum())
+        for _ in range(40 if σ.shape[1] > 1 else 0):  # bisection at all m together
+            middle = (low + high) / 2
+            short = log_probability_within(0.0, σ, middle[:, None]) @ k < math.log(level)
+            low, high = np.where(short, middle, low), np.where(short, high, middle)
+        return high
 
     def success(self, tolerance: float) -> float:
         """The largest log-probability, over candidates and m, of keeping within the tolerance."""
-        best = -math.inf  # the best m is about ε/2.5, at most eight: a coarse grid beyond 16 loses nothing
+        best = (
+            -math.inf
+        )  # the best m is about ε/2.5 and at most eight, so that a coarse grid beyond 16 is sufficient
         candidates = self.candidates()
         if self.workload.numeric and any(method == "auto" for _, method in candidates):
-            # "auto" answers categories at least as well as randomized response and unary encoding
+            # "auto" is at least as accurate for categories as randomized response and unary encoding.
             candidates = [candidate for candidate in candidates if candidate[1] == "auto"]
         for candidate in candidates:
             most = arrangement(candidate.mechanism).n_questions(self.workload)
@@ -159,7 +168,7 @@ class Setting:
 
 
 def solve(setting: Setting, what: str, tolerance: float, probability: float) -> Setting | None:
-    """The setting with the fewest users, the least ε or the most dimensions that keep the tolerance, if any."""
+    """The setting with the fewest users, the smallest ε or the most dimensions that keep the tolerance, if any."""
     target = math.log(probability)
 
     def meets(tried: Setting) -> bool:
@@ -196,6 +205,6 @@ def _fewest(meets: Callable[[int], bool], most: int) -> int | None:
 
 
 def round_up(x: float) -> float:
-    """`x` to four digits, upwards."""
+    """`x` rounded up to four significant digits."""
     digits = 3 - math.floor(math.log10(x))
     return float(math.ceil(x * 10.0**digits - 1e-9) / 10.0**digits)

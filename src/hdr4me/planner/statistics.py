@@ -1,7 +1,7 @@
-"""Predicted errors of statistics other than the mean, and options ranked by them.
+"""Predicted errors of statistics other than the mean, and the ranking of options by them.
 
-The error of a smoothed distribution has no formula: counts are drawn with a fixed seed, fitted and compared with the
-prior, or with three reference shapes.
+The error of a smoothed distribution has no formula. Counts are drawn with a fixed seed, fitted and compared with the
+prior, or with three reference distributions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hdr4me.planner.workload import Group
 Floats = NDArray[np.float64]
 _QUANTILES = (0.25, 0.5, 0.75)
 _DRAWS, _SEED, _BINS, _PER_BIN, _CELLS = 20, 20261116, 64, 8, 96
-_LEAST_RANK = 3  # rows of a table that span two directions determine a mean and nothing else
+_LEAST_RANK = 3  # the rows of a table of rank 2 determine only the mean
 _PAIRS = 64
 
 
@@ -44,7 +44,7 @@ def _deployed(name: str, epsilon: float, prior: Prior) -> Table:
 
 
 def _table(option: Option, group: Group) -> Table:
-    """The table that is deployed for numbers that are alike."""
+    """The deployed table of a group of numbers."""
     return _deployed(option.base, option.epsilon_per_value, group.prior)
 
 
@@ -66,7 +66,7 @@ def _noise(option: Option, group: Group) -> float:
 
 @lru_cache(maxsize=1)
 def _references() -> tuple[Prior, ...]:
-    """Three shapes: skewed, long-tailed, bimodal; a smoothing fit starts at the uniform one, which would not do."""
+    """Three distributions: skewed, long-tailed, bimodal; the fit starts at the uniform one, which would not test it."""
     u = (np.arange(1024) + 0.5) / 1024
     normal = ndtri(u)
     humps = np.concatenate([-0.5 + 0.15 * normal[::2], 0.3 + 0.25 * normal[1::2]])
@@ -79,7 +79,7 @@ _EDGES = np.linspace(-1.0, 1.0, _BINS + 1)
 
 @lru_cache(maxsize=256)
 def _fitted(table: Table, prior: Prior, r: int) -> Floats:
-    """Fitted cumulative shares at the edges, of seeded draws of values as in the prior."""
+    """Fitted cumulative shares at the edges, for seeded draws of values from the prior."""
     inside = (np.arange(_PER_BIN) + 0.5) / _PER_BIN
     law = table.law_at(_EDGES[:-1, None] + np.diff(_EDGES)[:, None] * inside).mean(axis=1)
     starts = np.arange(0, table.n_cells, -(-table.n_cells // _CELLS))
@@ -123,7 +123,7 @@ def _quantile(option: Option, group: Group, p: tuple[float, ...]) -> float:
 
 
 def _variance(option: Option, group: Group, p: tuple[float, ...]) -> float:
-    """To first order V̂ moves as the mean of g − 2μy over reports, g decoding the square of a level."""
+    """To first order the error of V̂ is that of the mean of g − 2μy over reports, where g decodes the squared level."""
     table, prior = _table(option, group), group.prior
     square = decoder_of(table.probabilities, table.levels**2) if _shows_shape(table) else None
     if square is None:
@@ -141,18 +141,18 @@ def _sd(option: Option, group: Group, p: tuple[float, ...]) -> float:
 
 
 def _covariance(option: Option, group: Group, p: tuple[float, ...]) -> float:
-    """By a product question if the schema has one, else from reports that answer both (m ≥ 2); independent numbers."""
+    """By a product question if there is one, else from reports that answer both (m ≥ 2), for independent numbers."""
     prior, noise, both = group.prior, _noise(option, group), _both(option)
     if option.schema is not None and any(getattr(x, "product", None) for x in option.schema.dimensions):
-        small_sample = _quantiles(prior, (np.arange(_PAIRS) + 0.5) / _PAIRS)
-        products = np.outer(small_sample, small_sample).ravel()
+        some = _quantiles(prior, (np.arange(_PAIRS) + 0.5) / _PAIRS)
+        products = np.outer(some, some).ravel()
         own = float(np.mean(np.asarray(_table(option, group).variance(products)))) + float(products.var())
         return math.sqrt((own + 2 * prior.mean**2 * (noise + prior.variance)) / _reports(option))
     return math.sqrt((noise**2 + 2 * noise * prior.variance) / both) if both >= 1 else math.inf
 
 
 def _mean_by(option: Option, group: Group, p: tuple[float, ...]) -> float:
-    """The mean in one of v equal groups: √(E(y − μ)²·E z²/r)/f, z decoding the indicator of the group, f = 1/v."""
+    """The mean in one of v equal groups: √(E(y − μ)²·E z²/r)/f, where z decodes the group's indicator and f = 1/v."""
     both, errors = _both(option), []
     for size, _ in option.workload.categorical if both >= 1 else ():
         absent, present = entry_variances(option.categorical, option.base, option.epsilon_per_value, size)
@@ -162,19 +162,19 @@ def _mean_by(option: Option, group: Group, p: tuple[float, ...]) -> float:
 
 
 def _reports(option: Option) -> int:
-    """Reports about one dimension."""
+    """The number of reports about one dimension."""
     return max(2, round(option.reports_per_dimension))
 
 
 def _both(option: Option) -> float:
-    """Reports that answer two given dimensions."""
+    """The expected number of reports that answer two given dimensions."""
     m, d = option.sampled, option.dims
     return option.users * m * (m - 1) / (d * (d - 1)) if d > 1 else 0.0
 
 
-_SHAPE = "none of these mechanisms estimates more than the mean: add square_wave, piecewise or optimal"
-_TOGETHER = "needs users who answer two questions, by other mechanisms than pair and agreement"
-# Beside the mean: what predicts the error of a statistic, and why no option may estimate it.
+_SHAPE = "these mechanisms estimate only means: add square_wave, piecewise or optimal"
+_TOGETHER = "needs users who answer two questions, by mechanisms other than pair and agreement"
+# For each statistic other than the mean: the prediction of its error, and the reason if no option can estimate it.
 STATISTICS: dict[str, tuple[Callable[[Option, Group, tuple[float, ...]], float], str]] = {
     "distribution": (_distribution, _SHAPE),
     "quantile": (_quantile, _SHAPE),
@@ -197,9 +197,12 @@ def predict(option: Option, statistic: str, p: tuple[float, ...] = _QUANTILES) -
     if statistic not in STATISTICS:
         raise InvalidInput.of("statistic", statistic, f"one of mean, {', '.join(STATISTICS)}")
     if not groups:
-        words = "'mean': other statistics need a number that is not optional"
+        words = "'mean', because other statistics need a number that is not optional"
         raise InvalidInput.of("statistic", statistic, words)
-    if option.base in (BLOCKS, PAIR):  # signs determine a mean and no more; of pairs only means are predicted
+    if option.base in (
+        BLOCKS,
+        PAIR,
+    ):  # signs determine only means, and errors of pairs are predicted only for means
         return math.inf
     counts = np.array([group.count for group in groups], float)
     errors = np.array([STATISTICS[statistic][0](option, group, p) for group in groups])
@@ -207,7 +210,7 @@ def predict(option: Option, statistic: str, p: tuple[float, ...] = _QUANTILES) -
 
 
 def by_statistic(plan: Plan, statistic: str, p: Any = None) -> Plan:
-    """The same plan, its options ranked by the error of a statistic; those that cannot estimate it are left out."""
+    """The plan with options ranked by the error of a statistic, without those that cannot estimate it."""
     shares = _QUANTILES if p is None else tuple(float(x) for x in np.atleast_1d(p))
     if p is not None and (statistic != "quantile" or not all(0.0 < x < 1.0 for x in shares)):
         raise InvalidInput.of("p", p, "shares strictly between 0 and 1, with statistic = 'quantile'")

@@ -221,9 +221,9 @@ def _promise_own(plan: Plan) -> str:
     each, together = (
         _own(plan, {name: plan.own_units[name][of] for name in names}) for of in ("each", "all")
     )
-    several = len(names) > 1 or "coordinates of " in each
-    joint = f" each; all of these at once: {together}" if several else ""
-    return f"{each} will be kept with {p} probability{joint}"
+    if len(names) == 1 and "coordinates of " not in each:
+        return f"the tolerance {each} is kept with {p} probability"
+    return f"each of the tolerances {each} is kept with {p} probability; all of these at once: {together}"
 
 
 def _plus_minus(x: float) -> str:

@@ -1,4 +1,4 @@
-"""What is to be estimated: groups of dimensions that are alike, and the error of answers without a collection."""
+"""The workload of a plan: groups of equal dimensions, and the errors of answers that need no data."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SPREAD = 1.0 / 3.0  # the mean square of means that are uniform on [−1, 1]
 
 @dataclass(frozen=True)
 class Group:
-    """So many dimensions alike: of `size` categories, vectors of `length`, or numbers whose values follow `prior`.
+    """`count` equal dimensions: of `size` categories, vectors of `length`, or numbers whose values follow `prior`.
 
-    `scale` is the group's tolerance over the plan's own, infinite where nothing is asked. If known, `squares` is Σ f²
-    of categories or |E x|² of vectors of norm 1, `energy` E|x|², `chosen` the mean number of at most `choices`
+    `scale` is the ratio of the group's tolerance to the plan's, infinite without a tolerance. If known, `squares` is
+    Σ f² of categories or |E x|² of vectors of norm 1, `energy` E|x|², `chosen` the mean number of at most `choices`
     categories, and `present` the share of users with an optional value.
     """
 
@@ -46,7 +46,7 @@ class Group:
 
     @classmethod
     def of(cls, dimension: Any, prior: Prior = UNIFORM) -> Group:
-        """One dimension; the prior is for numbers."""
+        """The group of one dimension; the prior is for numbers."""
         size, choices, length, optional = size_of(dimension)
         law = UNIFORM if size or length else prior
         return cls(1, size, law, choices=choices, length=length, optional=bool(optional))
@@ -58,12 +58,12 @@ class Group:
 
     @property
     def is_number(self) -> bool:
-        """Whether the dimensions are numbers that everybody has."""
+        """Whether the dimensions are numbers that are not optional."""
         return not any(self.shape)
 
     @property
     def n_coordinates(self) -> int:
-        """A mean, a frequency for each category, a mean for each coordinate; beside them a number chosen or a share."""
+        """The number of means, frequencies and coordinates, and of numbers chosen and shares."""
         return self.count * (max(self.size, self.length, 1) + (self.choices > 0) + self.optional)
 
     @property
@@ -76,12 +76,12 @@ class Group:
 
     @property
     def expected_present(self) -> float:
-        """The share of users who have what is optional, 0.9 if nothing is known."""
+        """The share of users with an optional value, 0.9 by default."""
         return 0.9 if self.present is None else self.present
 
     @property
     def expected_choices(self) -> float:
-        """How many categories a user has: 1, or of a selection what is known, and half of the most if nothing is."""
+        """The mean number of categories of a user: 1, or for a selection the given number or half of the maximum."""
         if not self.choices:
             return 1.0
         return self.choices / 2 if self.chosen is None else self.chosen
@@ -90,7 +90,7 @@ class Group:
     def population(self) -> tuple[Floats, Floats]:
         """The expected values of one coordinate, NaN for "no value", and the shares of the users with them.
 
-        Moments are linear in x and x²: of vectors and uniform numbers two values ±√E x² stand for all.
+        Moments are linear in x and x², so that two values ±√E x² represent vectors and uniform numbers.
         """
         if self.size:
             f = self.expected_choices / self.size
@@ -119,12 +119,12 @@ class Workload:
 
     @classmethod
     def of(cls, schema: Any) -> Workload:
-        """The workload of a schema's dimensions, with nothing known of their values."""
+        """The workload of a schema's dimensions without information about their values."""
         return cls.grouped([Group.of(dimension) for dimension in schema.dimensions])
 
     @classmethod
     def grouped(cls, dimensions: Sequence[Group]) -> Workload:
-        """The workload of dimensions, a group of one each, in the schema's order."""
+        """The workload of dimensions, each given as a group of one, in the schema's order."""
         count = Counter(dimensions)
         order = sorted(count, key=lambda group: group.shape)
         at = {group: k for k, group in enumerate(order)}
@@ -133,7 +133,7 @@ class Workload:
 
     @classmethod
     def of_size(cls, dims: int, category_count: int | None = None, prior: Prior = UNIFORM) -> Workload:
-        """So many dimensions alike: numbers, or categories of one size."""
+        """The workload of `dims` numbers, or of `dims` dimensions with `category_count` categories."""
         if category_count is None:
             return cls((Group(dims, prior=prior),))
         if type(category_count) is not int or category_count < 2:
@@ -142,45 +142,45 @@ class Workload:
 
     @staticmethod
     def number_names(schema: Any) -> list[str]:
-        """The names of the numbers that everybody has."""
+        """The names of the numbers that are not optional."""
         return [dimension.name for dimension in schema.dimensions if not any(size_of(dimension))]
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
-        """The groups of the numbers that everybody has, in the order of the dimensions."""
+        """The groups of the numbers that are not optional, in the order of the dimensions."""
         places = self.places or (k for k, group in enumerate(self.groups) for _ in range(group.count))
         return tuple(k for k in places if self.groups[k].is_number)
 
     @cached_property
     def pairs(self) -> Counter[tuple[int, int]]:
-        """How many pairs of neighboring numbers are of these two groups."""
+        """The number of pairs of neighboring numbers for each two groups."""
         return Counter(zip(self.numbers[::2], self.numbers[1::2], strict=False))
 
     @cached_property
     def pair_laws(self) -> tuple[Prior, Prior]:
-        """What the table of all pairs is designed for: the mean law of the first numbers, and of the second ones."""
+        """The priors that the table of all pairs is designed for: the mean of the first and of the second numbers."""
         paired = [self.groups[k].prior for k in self.numbers[: len(self.numbers) // 2 * 2]]
         return mean_law(paired[::2]), mean_law(paired[1::2])
 
     @cached_property
     def table_priors(self) -> dict[int, Prior]:
-        """What the table of a number by itself is designed for, by its group."""
+        """The prior that the table of a single number is designed for, by group."""
         designed = table_priors([self.groups[k].prior for k in self.numbers])
         return dict(zip(self.numbers, designed, strict=True))
 
     @cached_property
     def shape(self) -> Counter[Shape]:
-        """How many dimensions there are of each `size_of`: what a schema must agree with."""
+        """The number of dimensions of each `size_of`, which a schema must match."""
         return Counter(group.shape for group in self.groups for _ in range(group.count))
 
     @cached_property
     def numeric(self) -> int:
-        """How many dimensions are numbers that everybody has."""
+        """The number of dimensions that are numbers and not optional."""
         return sum(group.count for group in self.groups if group.is_number)
 
     @cached_property
     def optional(self) -> int:
-        """How many dimensions are optional numbers."""
+        """The number of optional numbers."""
         return sum(group.count for group in self.groups if group.optional and not group.length)
 
     @property
@@ -190,27 +190,27 @@ class Workload:
 
     @cached_property
     def categorical(self) -> tuple[tuple[int, int], ...]:
-        """The sizes of categories, and how many dimensions have each."""
+        """The numbers of categories, and the number of dimensions with each."""
         return tuple(sorted((x[0], count) for x, count in self.shape.items() if x[0] and not x[1]))
 
     @property
     def selections(self) -> int:
-        """How many dimensions are selections."""
+        """The number of selections."""
         return sum(group.count for group in self.groups if group.choices)
 
     @cached_property
     def dims(self) -> int:
-        """How many dimensions there are."""
+        """The number of dimensions."""
         return sum(group.count for group in self.groups)
 
     @cached_property
     def n_coordinates(self) -> int:
-        """How many numbers are estimated: a mean each, a frequency for each category, a vector's coordinates."""
+        """The number of estimates: means, frequencies, coordinates of vectors, numbers chosen and shares."""
         return sum(group.n_coordinates for group in self.groups)
 
     @property
     def what(self) -> str:
-        """What is estimated, in words."""
+        """The estimates in words."""
         n = Counter[str]()
         for group in self.groups:
             kind = "coordinate" if group.length else "mean"
@@ -231,11 +231,11 @@ class Workload:
 
 
 def size_of(dimension: Any) -> Shape:
-    """How many categories a dimension has, how many may be chosen at once, a vector's length, 1 if it is optional."""
+    """The number of categories of a dimension, the most choices, a vector's length, and 1 if it is optional."""
     own = getattr(dimension, "at_most", 0), getattr(dimension, "length", 0)
     shape = len(dimension.categories), *own, int(dimension.has_gaps)
     if not any(shape) and not dimension.is_number:
-        words = f"a dimension that reads as {dimension.input_kind!r} cannot be planned or compared"
+        words = f"plans and comparisons do not support dimensions of input kind {dimension.input_kind!r}"
         raise InvalidInput.of("schema", dimension.name, words)
     return shape
 
@@ -254,7 +254,7 @@ def zipf_squares(size: int) -> float:
 
 
 def baseline(workload: Workload) -> Baseline:
-    """The baselines per coordinate: means are uniform on [−1, 1] or the ball, shares on [0, 1], categories Zipf's."""
+    """The baselines per coordinate, for means uniform on [−1, 1] or the ball, uniform shares and Zipf frequencies."""
     zeros = even = 0.0
     for group in workload.groups:
         less, square = 0.0, _SPREAD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hdr4me.recalibration.core import METHODS, Recalibration, recalibrate
 from hdr4me.recalibration.frequencies import FREQUENCY_METHODS, Distribution, recalibrate_frequencies
-from hdr4me.recalibration.hdr4me import Guarantee
+from hdr4me.recalibration.hdr4me import Guarantee, enhance
 
 __all__ = [
     "FREQUENCY_METHODS",
@@ -12,6 +12,7 @@ __all__ = [
     "Distribution",
     "Guarantee",
     "Recalibration",
+    "enhance",
     "recalibrate",
     "recalibrate_frequencies",
 ]

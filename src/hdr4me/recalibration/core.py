@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.counted import counted
 from hdr4me.recalibration.auto import Analysis, Evaluation, Intervals, Measured, Rule, check_structure
+from hdr4me.recalibration.hdr4me import OPTIONS as PAPER_OPTIONS
 from hdr4me.recalibration.hdr4me import Guarantee, guarantee, lambda_star, shrink, soft_threshold
 from hdr4me.recalibration.inputs import (
     Floats,
@@ -27,8 +28,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "bayes": ("order", "groups"),
     "james_stein": ("towards",),
     "sure": (),
-    "l1": ("z", "confidence", "simultaneous"),
-    "l2": ("z", "confidence", "simultaneous", "reference"),
+    **PAPER_OPTIONS,
     "zeros": (),
     "clip": (),
     "none": (),
@@ -75,7 +75,7 @@ def recalibrate(
     The model is θ̂_j ~ N(slope_j·θ̄_j + bias_j, σ_j²). L1 and L2 use θ̂ without calibration and add |bias| to their
     weights, as in the paper. Every other method calibrates first. A dimension with standard error 0 is only calibrated.
 
-    `soft_threshold` and `shrink` in `hdr4me.recalibration.hdr4me` are the closed forms of L1 and L2 alone.
+    `enhance` computes the closed forms of L1 and L2 alone.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def _advise(found: Recalibration, best: float | None, probabilities: dict[str, f
         )
     if best is not None and after > _TOLERANCE * best:
         line += f"; auto has {'at most ' if found.expected_error_is_bound else ''}{best:.3g}"
-    return f"{line}. The signal exceeds the noise in {100 * found.signal_share:.0f} % of the dimensions."
+    return f"{line}."
 
 
 @dataclass(frozen=True, repr=False)

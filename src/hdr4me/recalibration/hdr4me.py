@@ -21,7 +21,16 @@ from numpy.typing import ArrayLike
 
 from hdr4me.errors import InvalidInput
 from hdr4me.framework import normal
-from hdr4me.recalibration.inputs import Floats, Inputs, alongside, check_probability
+from hdr4me.recalibration.inputs import (
+    Floats,
+    Inputs,
+    alongside,
+    check_inputs,
+    check_method,
+    check_probability,
+)
+
+OPTIONS = {"l1": ("z", "confidence", "simultaneous"), "l2": ("z", "confidence", "simultaneous", "reference")}
 
 
 def soft_threshold(means: Floats, weights: Floats) -> Floats:
@@ -76,6 +85,39 @@ def lambda_star(method: str, inputs: Inputs, options: Mapping[str, Any]) -> Floa
     rest = {name: value for name, value in options.items() if name != "reference"}
     bound = deviation_bound(inputs, **rest)
     return bound if method == "l1" else l2_weights(inputs, bound, options.get("reference", "domain"))
+
+
+def enhance(
+    means: ArrayLike,
+    standard_errors: ArrayLike,
+    method: str = "l1",
+    *,
+    bias: ArrayLike | None = None,
+    domain: tuple[float, float] = (-1.0, 1.0),
+    **options: Any,
+) -> Floats:
+    """The enhanced mean θ* of L1 or L2 alone, without the measured error and the advice of `recalibrate`.
+
+    Parameters
+    ----------
+    means, standard_errors
+        One number for each dimension; one standard error for all is allowed.
+    method
+        "l1" or "l2".
+    bias, domain
+        The bias of the mechanism, and the interval that contains the true means.
+    **options
+        `z`, or `confidence` (0.95) with `simultaneous`; `reference` for L2.
+
+    Examples
+    --------
+    >>> enhance([0.02, -0.05, 0.91, 0.04], 0.05, "l1", z=2.0).round(2) + 0.0
+    array([0.  , 0.  , 0.81, 0.  ])
+    """
+    check_method(method, options, OPTIONS)
+    given = check_inputs(means, standard_errors, bias, 1.0, domain)
+    weights = lambda_star(method, given, options)
+    return (soft_threshold if method == "l1" else shrink)(given.means, weights)
 
 
 @dataclass(frozen=True)

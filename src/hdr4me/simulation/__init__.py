@@ -1,4 +1,4 @@
-"""Simulated collections: seeded and fast, for analysis; never on the way to a report."""
+"""Seeded simulation of collections, for analysis only: simulated values never become reports."""
 
 from __future__ import annotations
 

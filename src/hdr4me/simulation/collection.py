@@ -1,4 +1,4 @@
-"""A whole collection with exact channels, seeded: for comparing and for teaching, never for deployment."""
+"""Seeded simulation of a collection with exact channels, for comparisons and teaching, not for deployment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hdr4me.tally import Tally
 
 
 class SeededDraws(SecureDraws):
-    """The draws of `SecureDraws` from a generator that can be repeated, and is therefore not private."""
+    """The draws of `SecureDraws` from a seeded generator, which is reproducible and therefore not private."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
@@ -30,7 +30,7 @@ class SeededDraws(SecureDraws):
 
 
 def simulate_tally(records: Any, survey: Survey, *, seed: int) -> Tally:
-    """The tally that a survey of these records would give, drawn by the channels' own laws.
+    """A simulated tally of a survey of these records, drawn from the distributions of the survey's channels.
 
     Examples
     --------

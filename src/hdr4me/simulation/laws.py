@@ -1,8 +1,8 @@
-"""Which mechanisms the fused kernel can draw, and with which parameters.
+"""The mechanisms that the fused kernel can sample, and their parameters.
 
-The kernel knows three families: Laplace noise, stepped noise, and mixtures of uniform intervals whose centers and
-weights are affine in t and whose widths do not depend on t. A law is never assumed to be of such a family: a mixture is
-read at two values of t and then compared at many others, and noise is recognized only by a class that draws it itself.
+The kernel has three families: Laplace noise, stepped noise, and mixtures of uniform intervals whose centers and weights
+are affine in t and whose widths do not depend on t. Membership is checked: a mixture is evaluated at two values of t
+and compared at many others, and noise is recognized only if its class does not override the sampling methods.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Floats = NDArray[np.float64]
 _GRID, _RANDOM = (
     257,
     256,
-)  # values of t at which a law is compared: evenly spaced, and random (always the same)
-# Of weights, and of centers and widths relative to the largest of them: well above rounding errors, and small enough to
-# see a weight that depends on t at any budget from 1e-9.
+)  # the number of values of t at which a law is compared: evenly spaced, and random (seeded)
+# For weights, and for centers and widths relative to the largest of them. It is well above rounding errors, and small
+# enough to detect a weight that depends on t at any budget from 1e-9.
 _TOLERANCE = 1e-12
 
 
 def fused_law(mechanism: Mechanism) -> tuple[int, Floats] | None:
-    """The kernel's family and parameters, or None where only the mechanism's own `sample` can draw its reports.
+    """The kernel's family and parameters, or None if only the mechanism's own `sample` can draw its reports.
 
     >>> from hdr4me.mechanisms import mechanism
     >>> fused_law(mechanism("laplace", epsilon=1.0))[1].tolist()
@@ -43,7 +43,7 @@ def fused_law(mechanism: Mechanism) -> tuple[int, Floats] | None:
 
 
 def _draws_itself(mechanism: AdditiveNoise, family: type) -> bool:
-    """Whether the mechanism's class kept the methods of `family` that decide how a report is drawn."""
+    """Whether the mechanism's class has the methods of `family` that determine how a report is drawn."""
     kind = type(mechanism)
     return all(
         getattr(kind, name) is getattr(family, name)
@@ -69,7 +69,7 @@ def _mixture(mechanism: UniformMixture) -> tuple[int, Floats] | None:
     rows, before, tilt = [], 0.0, 0.0
     for w, c, h in zip(weight[order], center[order], half[order, 0], strict=True):
         if h > 0 and (tilt != 0 or w[0] != w[1]):
-            return None  # the kernel draws intervals only where the weights up to theirs are the same for every t
+            return None  # the kernel needs cumulative weights of intervals that do not depend on t
         intercept, factor = _interval(before, w[0], c[0], h) if w[0] > 0 else (c[0], 0.0)
         before, tilt = before + w[0], tilt + (w[1] - w[0])
         rows.append([intercept, factor, c[1] - c[0], 1 + before, tilt])
@@ -95,12 +95,12 @@ def _is_affine(mechanism: UniformMixture) -> bool:
 
 
 def _shape(mechanism: UniformMixture, t: Floats) -> Parts:
-    """The parts with each interval's center in the place of its offset."""
+    """The parts with the center of each interval instead of its offset."""
     weight, offset, half = mechanism.parts(t)
     return Parts(weight, mechanism.mean(t) + offset, half)
 
 
 def _interval(before: float, weight: float, center: float, half: float) -> tuple[float, float]:
-    """(a, b) with a + b·u running over center ± half as u runs over 1 + [before, before + weight)."""
+    """(a, b) such that a + b·u maps 1 + [before, before + weight) to center ± half."""
     factor = 2 * half / weight
     return center - half - factor * (1 + before), factor

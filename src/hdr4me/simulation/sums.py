@@ -1,7 +1,7 @@
-"""Sums of the simulated reports of a whole collection, fast and seeded: for analysis, never for deployment.
+"""Sums of the simulated reports of a collection, seeded, for analysis and not for deployment.
 
-`simulate` draws every report, by the fused kernel or by the mechanism's own `sample`. `simulate_sums` has the same law
-and takes exact shortcuts where there are any.
+`simulate` draws every report, by the fused kernel or by the mechanism's own `sample`. `simulate_sums` has the same
+distribution and uses exact shortcuts if there are any.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ GAMMA = "exact shortcut: Gamma differences"
 SKIPPING = "exact shortcut: skipping"
 DIRECT = "every report drawn"
 _SKIP_BELOW = (
-    0.08  # where a larger share of reports depends on the value, drawing every report is as fast (measured)
+    0.08  # if a larger share of reports depends on the value, drawing every report is as fast (measured)
 )
-_CHUNK = 1 << 18  # numbers in a chunk; part of the streams' names: another number gives other draws
+_CHUNK = 1 << 18  # values in a chunk; it determines the random streams, so that changing it changes the draws
 
 
 def generator(seed: int, *names: object) -> np.random.Generator:
@@ -45,7 +45,7 @@ def generator(seed: int, *names: object) -> np.random.Generator:
 
 
 class Simulated(NamedTuple):
-    """For each dimension the sum and the sum of squares of the reports, and their number."""
+    """The sum, the sum of squares and the number of the reports of each dimension."""
 
     total: Floats
     squares: Floats
@@ -53,7 +53,7 @@ class Simulated(NamedTuple):
 
     @property
     def mean(self) -> Floats:
-        """The mean report, not calibrated; NaN where there was none."""
+        """The mean report, not calibrated; NaN for a dimension without reports."""
         with np.errstate(invalid="ignore"):
             return self.total / self.n_reports
 
@@ -61,22 +61,22 @@ class Simulated(NamedTuple):
 def simulate(
     mechanism: Mechanism | Channel, values: ArrayLike, *, seed: int, sampled: int = 1, threads: int = 1
 ) -> Simulated:
-    """Perturb values [n, d] and sum the reports of each dimension, without keeping them.
+    """Perturb values [n, d] and sum the reports of each dimension, without storing the reports.
 
     Parameters
     ----------
     mechanism
-        A continuous mechanism under the budget of one value; any `Mechanism`, also one of your own. One that is not of
+        A continuous mechanism under the budget of one value; any `Mechanism`, including your own. A mechanism outside
         the fused kernel's families is drawn by its own `sample`, which is slower and uses one thread. Or the channel of
-        an agreement block or of a vector: then every user answers it, and the sums are those of decoded reports.
+        an agreement block or of a vector: then every user answers it, and the sums are of decoded reports.
     values
-        True values [n, d], d from 1 to 65536, in the mechanism's domain; for a vector those of the ball of norm 1.
+        True values [n, d] in the mechanism's domain, d from 1 to 65536; vectors lie in the unit ball.
     seed
         A nonnegative integer; the same seed gives the same bits on any number of threads.
     sampled
-        How many dimensions each user reports, drawn without replacement.
+        The number of dimensions that each user reports, drawn without replacement.
     threads
-        How many threads the fused kernel uses.
+        The number of threads of the fused kernel.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def simulate(
                 "mechanism", mechanism, "a mechanism, such as hd.mechanism('piecewise', epsilon=1.0)"
             )
         if sampled != 1:
-            raise InvalidInput.of("sampled", sampled, "1: a channel is one question")
+            raise InvalidInput.of("sampled", sampled, "1, because a channel is one question")
         return _together(response, np.asarray(values, np.float64), seed)
     data = _checked(mechanism, values)
     if not 1 <= sampled <= data.shape[1]:
@@ -121,13 +121,13 @@ def _checked(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.floating[Any
     low, high = mechanism.domain
     if data.size and not (data.min() >= low and data.max() <= high):
         i, j = np.argwhere(~((data >= low) & (data <= high)))[0].tolist()
-        allowed = f"values must lie in the domain [{low:g}, {high:g}] of {mechanism.name}"
+        allowed = f"a value in the domain [{low:g}, {high:g}] of {mechanism.name}"
         raise InvalidInput.of(f"values[{i}, {j}]", float(data[i, j]), allowed)
     return data
 
 
 def _together(response: Any, values: Floats, seed: int) -> Simulated:
-    """The decoded reports of a channel that answers many numbers at once."""
+    """Sums of the decoded reports of a channel for several numbers."""
     size = response.channel.per_report
     if values.ndim != 2 or values.shape[1] != size:
         raise InvalidInput(f"values of shape {values.shape}: expected (n, {size})")
@@ -167,9 +167,9 @@ def accumulate_plainly(
 
 
 def band_share(mechanism: Mechanism) -> float:
-    """The probability that a report depends on the value; 1 where skipping cannot use it.
+    """The probability that a report depends on the value; 1 if skipping is not possible.
 
-    Skipping needs a background that ignores t and one band about a multiple of t: Piecewise and Square wave.
+    Skipping needs a background that does not depend on t and one band about a multiple of t: Piecewise and Square wave.
     """
     if not isinstance(mechanism, Piecewise | SquareWave) or fused_law(mechanism) is None:
         return 1.0
@@ -177,7 +177,7 @@ def band_share(mechanism: Mechanism) -> float:
 
 
 def way_of(mechanism: Mechanism) -> str:
-    """How sums of reports are drawn under this mechanism.
+    """The method by which sums of reports are drawn for this mechanism.
 
     >>> from hdr4me.mechanisms import mechanism
     >>> [way_of(mechanism("piecewise", epsilon=epsilon)) for epsilon in (0.1, 1.0)]
@@ -189,10 +189,10 @@ def way_of(mechanism: Mechanism) -> str:
 
 
 def simulate_sums(mechanism: Mechanism, values: ArrayLike, rng: np.random.Generator) -> Floats:
-    """Sums of the reports on each dimension when every user reports values [n, d] on all of them.
+    """Sums of the reports of each dimension if every user reports all d values of [n, d].
 
-    The noise of n Laplace reports is a difference of two Gamma variates. Where few reports depend on the value
-    (Piecewise, Square wave), those are found by skipping, and the others are counted. Otherwise every report is drawn.
+    The noise of n Laplace reports is a difference of two Gamma variates. If a small share of reports depends on the
+    value (Piecewise, Square wave), only these are drawn, and the others are counted. Otherwise every report is drawn.
     """
     data = np.asarray(values, dtype=np.float64)
     n, d = data.shape
@@ -205,7 +205,7 @@ def simulate_sums(mechanism: Mechanism, values: ArrayLike, rng: np.random.Genera
 
 
 def _by_skipping(mechanism: UniformMixture, data: Floats, rng: np.random.Generator) -> Floats:
-    """The background is counted, not drawn; centers and half-widths are those of the mechanism's own parts."""
+    """The background reports are counted instead of drawn, with the centers and widths of the mechanism's parts."""
     ends = np.array([0.0, 1.0])
     weight, offset, half = mechanism.parts(ends)
     center = mechanism.mean(ends) + offset

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.intervals import (
+    APPROXIMATE_NOTE,
+    NO_LAW_BELOW,
+    NO_LAW_NOTE,
     NORMAL,
     SMALL_SAMPLE,
     SMALL_SAMPLE_NOTE,
@@ -120,6 +123,9 @@ class Answer:
         picture = "" if drawing is None else figure(drawing, "Estimates with their 95 % intervals.")
         cells = [[row.get(column) for column in columns] for row in rows]
         return picture + "".join(map(paragraph, notes)) + table(columns, cells)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(dict.fromkeys(self.dimensions))
 
     def __getitem__(self, dimension: str) -> Answer:
         """The rows of one dimension."""
@@ -247,6 +253,13 @@ class Answer:
         wanted = self.small_sample.rows(1.0 - (1.0 - level) / self._n_joint(simultaneous))
         return np.flatnonzero((self.n_answers > 1) & wanted)
 
+    def _without_law(self) -> NDArray[np.int64]:
+        """The rows with a small sample whose statistic has neither a small-sample law nor intervals of its own."""
+        if self.intervals is not None:
+            return np.zeros(0, np.int64)
+        some = True if self.small_sample is None else np.isposinf(self.small_sample.effective)
+        return np.flatnonzero((self.n_answers > 1) & (self.n_answers < NO_LAW_BELOW) & some)
+
     def _n_joint(self, simultaneous: bool) -> int:
         """The number of intervals with joint coverage: those of rows that have one."""
         return max(int((self.n_answers > 1).sum()), 1) if simultaneous else 1
@@ -268,6 +281,10 @@ class Answer:
         for i in self._small_sample_rows(level, simultaneous).tolist():
             if not (own and self.statistics[i] == "mean"):  # that interval comes from the fitted prior
                 notes[i] = "; ".join(note for note in (notes[i], SMALL_SAMPLE_NOTE) if note)
+        if kind == "approximate":
+            notes = [note or APPROXIMATE_NOTE for note in notes]
+        for i in self._without_law().tolist():
+            notes[i] = "; ".join(note for note in (notes[i], NO_LAW_NOTE) if note)
         # Computed once: there may be a million rows.
         with_unit, with_note = any(units), any(notes)
 
@@ -279,7 +296,7 @@ class Answer:
                 "dimension": self.dimensions[i],
                 "category": self.categories[i],
                 "statistic": self.statistics[i],
-                "estimate": known(self.value[i], status != NONE),
+                "estimate": known(self.value[i], status not in (NONE, NOT_SIGNIFICANT)),
                 "standard_error": known(self.standard_error[i], status == OK),
                 "lower": known(low[i], status == OK),
                 "upper": known(high[i], status == OK),
@@ -296,6 +313,23 @@ class Answer:
         import pyarrow as pa
 
         return pa.Table.from_pylist(self.table(level))
+
+    def to_pandas(self, level: float = 0.95) -> Any:
+        """The table as a pandas data frame."""
+        return self.to_arrow(level).to_pandas()
+
+    def to_polars(self, level: float = 0.95) -> Any:
+        """The table as a polars data frame."""
+        from hdr4me.pages.answer import as_polars
+
+        return as_polars(self.to_arrow(level))
+
+    def plot(self, level: float = 0.95) -> Any:
+        """A matplotlib figure of the estimates with their intervals; one panel per unit and statistic."""
+        from hdr4me.pages.answer import plot
+
+        rows = largest_rows(self, self.table(level), level, where="answer.table()")[0]
+        return plot(rows, self.survey.name)
 
     def recalibrate(self, method: str = "auto", **options: Any) -> Answer:
         """All rows re-calibrated together; see `hdr4me.recalibrate` for methods and options."""

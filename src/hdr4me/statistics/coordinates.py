@@ -16,7 +16,7 @@ from hdr4me.channels.response import Response
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.moments import SIGNIFICANT
 from hdr4me.statistics.calibrate import Floats, functional, indicator_moments, value_moments
-from hdr4me.statistics.intervals import SmallSampleLaw, frequency_law, mean_law, ratio_law
+from hdr4me.statistics.intervals import SmallSampleLaw, frequency_law, joined, mean_law, ratio_law
 from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
@@ -163,6 +163,7 @@ def _each(counted: Counted, j: int) -> Part:
     labels = counted.survey.schema.dimensions[j].rows
     value, error = np.full((2, len(labels)), np.nan)
     scaled = counted.survey.schema.dimensions[j].is_number
+    laws = []
     for k in range(len(labels)):
         decoded = functional(response.marginal(position, k))
         if answers > 1:
@@ -170,7 +171,11 @@ def _each(counted: Counted, j: int) -> Part:
             value[k], error[k] = found[0], np.sqrt(variance[0])
         elif answers:
             value[k] = counts @ decoded.decode
-    return Part(j, labels, value, error, answers, scaled=scaled)
+        own = mean_law(decoded, counts[None, :], error[k : k + 1], counted.n_reports)
+        laws.append((1, (own, np.zeros(1, np.int64))))
+    law = joined(laws, np.ones(len(labels)), np.zeros(len(labels)))
+    small_sample = None if law is None else (law, np.arange(len(labels)))
+    return Part(j, labels, value, error, answers, scaled=scaled, small_sample=small_sample)
 
 
 def _among_present(counted: Counted, j: int) -> Part:

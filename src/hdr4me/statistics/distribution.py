@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -15,9 +16,11 @@ from scipy.special import stdtr
 from hdr4me.channels import Channel
 from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
+from hdr4me.framework.moments import SIGNIFICANT
+from hdr4me.framework.small_samples import ratio_interval, skew_size, weighted_interval
 from hdr4me.statistics.calibrate import sample_variance
-from hdr4me.statistics.intervals import Floats, quantile
-from hdr4me.statistics.shapes import Shape, shapes, shows_shape, why_no_shape
+from hdr4me.statistics.intervals import Floats, effective_answers, is_small, quantile
+from hdr4me.statistics.shapes import Shape, least_reach, shapes, shows_shape, why_no_shape
 from hdr4me.statistics.statistic import Counted, Part, Statistic, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
@@ -26,14 +29,15 @@ Wanted = tuple[
 ]  # labels, and what makes the part
 # Conservative intervals hold for every distribution, approximate ones for distributions without atoms.
 KINDS = ("conservative", "approximate")
-SPIKES = "the distribution seems to have atoms: use the conservative interval, because the approximate one assumes none"
-EDGE = "near an end of the range: use the conservative interval, because the approximate one may have low coverage"
+SPIKES = "the distribution seems to have atoms, which the approximate interval assumes absent"
+EDGE = "near an end of the range, where the approximate interval may have low coverage"
 # Intervals of quantiles end on this grid, rounded outwards; a coarse grid is searched first.
-_GRID, _COARSE = np.linspace(-1.0, 1.0, 257), 8
+_GRID, _COARSE, _AT_ONCE = np.linspace(-1.0, 1.0, 257), 8, 8
 # A quantile has a note if it is nearer to an end than this share of the range, or if fewer values lie beyond it.
 _EDGE, _TAIL = 0.05, 0.1
-# A variance must be this many standard errors above 0 before its root has a standard error.
-_SIGNIFICANT = 2.0
+# A variance must be this many standard errors above 0 before its root has a standard error. In small samples the
+# interval of the mean has this share of the error probability of a variance.
+_SIGNIFICANT, _SHARE_OF_MEAN = 2.0, 0.2
 
 
 class Spread(Statistic):
@@ -54,9 +58,13 @@ class Spread(Statistic):
         self.check_options(options)
         rows = {j: rows_of(counted.survey.schema.dimensions[j]) for j in dimensions}
         found = shapes(counted, dimensions, progress)
-        return [
+        parts = [
             part(j, labels, found[j]) if j in found else _unknown(counted, j, labels, self.name == "quantile")
             for j, (labels, part) in rows.items()
+        ]
+        return [
+            part if has_values(counted, part.dimension) else replace(part, not_significant=True)
+            for part in parts
         ]
 
 
@@ -205,21 +213,42 @@ def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, fl
     If the upper bound is below p, the quantile lies above x; if the lower bound is above p, it lies at x or below.
     """
 
-    def side(at: int, upper: bool) -> float:
-        return shape.bounds.side(shape.counts, -1.0, float(_GRID[at]), level, upper, even)
+    def kept(at: range, upper: bool) -> list[int]:
+        excluded = shape.bounds.excludes(
+            shape.counts, _GRID[at.start : at.stop : at.step], p, level, upper, even
+        )
+        return [i for i, out in zip(at, excluded.tolist(), strict=True) if not out]
+
+    def first(grid: range, upper: bool, otherwise: int) -> int:
+        chunks = (grid[i : i + _AT_ONCE] for i in range(0, len(grid), _AT_ONCE))
+        return next((found[0] for chunk in chunks if (found := kept(chunk, upper))), otherwise)
 
     # Where no values lie, the bounds are flat and noise may move them above p and back. Every x that is not excluded
     # belongs to the interval, so a coarse grid is searched from either end for the first such x.
     last = len(_GRID) - 1
-    low = next((at for at in range(_COARSE, last, _COARSE) if not side(at, True) < p), last) - _COARSE
-    high = next((at for at in range(last - _COARSE, 0, -_COARSE) if not side(at, False) > p), 0) + _COARSE
+    low = first(range(_COARSE, last, _COARSE), True, last) - _COARSE
+    high = first(range(last - _COARSE, 0, -_COARSE), False, 0) + _COARSE
     inside = range(1, _COARSE)
-    low += bisect_left(inside, True, key=lambda step: not side(low + step, True) < p)
-    high -= bisect_left(inside, True, key=lambda step: not side(high - step, False) > p)
+    low += bisect_left(inside, True, key=lambda step: bool(kept(range(low + step, low + step + 1), True)))
+    high -= bisect_left(inside, True, key=lambda step: bool(kept(range(high - step, high - step + 1), False)))
     return float(_GRID[low]), float(_GRID[high])
 
 
+def has_values(counted: Counted, j: int) -> bool:
+    """Whether the share of users with a value is significantly above 0; true for numbers that are not optional."""
+    marginal, counts = marginal_of(counted, j), counts_of(counted, j).astype(np.float64)
+    if not marginal.optional or counts.sum() < 2:
+        return True
+    present, r = marginal.decoders["present"], float(counts.sum())
+    return bool(counts @ present / r > SIGNIFICANT * np.sqrt(sample_variance(counts, present) / r))
+
+
 def _variance(counted: Counted, j: int, *, root: bool) -> Part:
+    """The variance or its root.
+
+    With m the mean, V = E[(x − m)²]: for a known m it is a mean of decoded reports, and m is known up to its own
+    interval. In small samples the interval of V is therefore the union of those of E[(x − m)²] over an interval of m.
+    """
     marginal, counts = marginal_of(counted, j), counts_of(counted, j).astype(np.float64)
     low, high = counted.survey.schema.dimensions[j].bounds
     unit = (high - low) / 2
@@ -230,28 +259,60 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
     assert square is not None
     present = marginal.decoders.get("present", np.ones(value.size))
     share = float(counts @ present) / r
+    if not has_values(counted, j):
+        return Part(j, (None,), np.array([np.nan]), np.array([np.nan]), int(r), not_significant=True)
     mean, second = (float(counts @ decode) / r / share for decode in (value, square))
     # To first order V̂ is the mean of `influence` over the reports, divided by the share of users with a value.
     influence = (square - 2 * mean * value - (second - 2 * mean**2) * present) / share
     error = float(np.sqrt(_finite_variance(counts, influence, marginal, counted.n_reports)))
     noise_of_mean = sample_variance(counts, (value - mean * present) / share) / r
     found = (second - mean**2 + noise_of_mean) - marginal.step**2 / 6
+    effective = effective_answers(r, error, max(skew_size(marginal.rows, influence), 1e-12))
 
     def in_units(variance: float) -> float:
-        return float(np.sqrt(max(variance, 0.0))) * unit if root else variance * unit**2
+        inside = min(max(variance, 0.0), 1.0)
+        return float(np.sqrt(inside)) * unit if root else inside * unit**2
 
-    known = not root or found > _SIGNIFICANT * error
-    spread = error * unit**2 if not root else error / 2 / np.sqrt(found) * unit if known else np.nan
+    spread = error * unit**2
+    if root:
+        spread = error / 2 / np.sqrt(found) * unit if found > _SIGNIFICANT * error else np.nan
 
     def ends(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
         # Rounding may bias V̂ by −Δ²/6 to Δ²/12, so the conservative interval covers [V̂ − Δ²/12, V̂ + Δ²/6].
         below, above = (marginal.step**2 / 12, marginal.step**2 / 6) if kind == "conservative" else (0.0, 0.0)
-        reach = reach_beyond(level, int(r), (below + above) / error if error > 0 else 0.0) * error
-        return np.array([in_units(found - below - reach)]), np.array([in_units(found + above + reach)])
+        if is_small(effective, level):
+            least, most = _small_sample_variance(marginal, counts, level)
+            rounding = marginal.step**2 / 6
+            least, most = least - rounding - below, most - rounding + above
+        else:
+            reach = reach_beyond(level, int(r), (below + above) / error if error > 0 else 0.0) * error
+            least, most = found - below - reach, found + above + reach
+        # An upper end below 0 would leave an interval without width.
+        most = max(most, found, least_reach(counts, level))
+        return np.array([in_units(min(least, found))]), np.array([in_units(most)])
 
     rows = np.array([in_units(found)]), np.array([spread])
-    return Part(j, (None,), *rows, int(r), not_significant=not known, intervals=ends)
+    return Part(j, (None,), *rows, int(r), intervals=ends)
+
+
+def _small_sample_variance(marginal: Marginal, counts: Floats, level: float) -> tuple[float, float]:
+    """Ends for the variance of the rounded values on [−1, 1], by the small-sample law of E[(x − m)²] over all m."""
+    value, square = marginal.decoders["value"], marginal.square
+    present = marginal.decoders.get("present", np.ones(value.size))
+
+    def interval(decode: Floats, level: float) -> tuple[float, float]:
+        if marginal.optional:
+            return ratio_interval(decode, present, counts, level)
+        low, high = weighted_interval(decode, counts, level)
+        return float(low[0]), float(high[0])
+
+    means = interval(value, 1.0 - _SHARE_OF_MEAN * (1.0 - level))
+    rest = 1.0 - (1.0 - _SHARE_OF_MEAN) * (1.0 - level)
+    middle = float(counts @ value / (counts @ present))
+    tried = np.clip([means[0], middle, means[1]], -1.0, 1.0).tolist()
+    found = [interval(square - 2 * m * value + m**2 * present, rest) for m in tried]
+    return min(low for low, _ in found), max(high for _, high in found)
 
 
 def reach_beyond(level: float, r: float, width: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +39,21 @@ Rows = NDArray[np.int64]
 Intervals = Callable[[float, str], tuple[Floats, Floats]]  # (level, kind) → both ends of every row
 SMALL_SAMPLE, NORMAL = "small sample", "normal"
 SMALL_SAMPLE_NOTE = "small sample: conservative interval"
+NO_LAW_NOTE = "small sample: the interval is a normal approximation"
+APPROXIMATE_NOTE = "approximate: assumes a smooth distribution"
+NO_LAW_BELOW = 500  # answers below which a row without a small-sample law has NO_LAW_NOTE
 _NEEDED = 0.95  # the normal law needs this many effective answers times z⁵ (benchmarks/small_samples.py)
+
+
+def effective_answers(r: ArrayLike, errors: ArrayLike, size: float) -> Floats:
+    """The effective number of answers of means of r reports with these standard errors; `size` as by `skew_size`."""
+    return np.asarray((np.asarray(r) * np.nan_to_num(errors) / size) ** 2)
+
+
+def is_small(effective: ArrayLike, level: float) -> NDArray[np.bool_]:
+    """Whether an effective number of answers is too small for the normal law at this level."""
+    z = -float(ndtri((1 - level) / 2))
+    return np.asarray(~(np.asarray(effective) >= _NEEDED * z**5))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +65,7 @@ class SmallSampleLaw:
 
     def rows(self, level: float) -> NDArray[np.bool_]:
         """Which rows have too small a sample for the normal law at this level."""
-        z = -float(ndtri((1 - level) / 2))
-        return np.asarray(~(self.effective >= _NEEDED * z**5))
+        return is_small(self.effective, level)
 
     def taken(self, chosen: Rows) -> SmallSampleLaw:
         """The small-sample law of some of the rows."""
@@ -60,7 +73,7 @@ class SmallSampleLaw:
 
 
 def joined(
-    parts: list[tuple[int, tuple[SmallSampleLaw, Rows] | None]], scale: Floats, middle: Floats
+    parts: Sequence[tuple[int, tuple[SmallSampleLaw, Rows] | None]], scale: Floats, middle: Floats
 ) -> SmallSampleLaw | None:
     """One law in units for all parts, each given as its number of rows, its law and its rows in that law, or None."""
     numbers: dict[SmallSampleLaw, int] = {}
@@ -103,7 +116,7 @@ def mean_law(
             low[mine], high[mine] = mean - above, mean + below
         return low, high
 
-    return SmallSampleLaw(_effective(r, errors, skew_size(rows, decode)), ends)
+    return SmallSampleLaw(effective_answers(r, errors, skew_size(rows, decode)), ends)
 
 
 def ratio_law(rows: Floats, first: Floats, second: Floats, counts: Floats, error: float) -> SmallSampleLaw:
@@ -118,7 +131,7 @@ def ratio_law(rows: Floats, first: Floats, second: Floats, counts: Floats, error
         return np.full(chosen.size, low), np.full(chosen.size, high)
 
     return SmallSampleLaw(
-        _effective(np.array([r]), np.array([error * share]), skew_size(rows, residual)), ends
+        effective_answers(np.array([r]), np.array([error * share]), skew_size(rows, residual)), ends
     )
 
 
@@ -139,8 +152,4 @@ def frequency_law(found: Functional, counts: Rows, errors: Floats, n_reports: in
             low[mine], high[mine] = category_interval(named, int(answers), p, q, level, everybody=everybody)
         return low, high
 
-    return SmallSampleLaw(_effective(r, errors, equal - other), ends)
-
-
-def _effective(r: Floats, errors: Floats, size: float) -> Floats:
-    return np.asarray((r * np.nan_to_num(errors) / size) ** 2)
+    return SmallSampleLaw(effective_answers(r, errors, equal - other), ends)

@@ -10,9 +10,19 @@ import numpy as np
 
 from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
+from hdr4me.framework.small_samples import ratio_interval, weighted_interval
 from hdr4me.statistics.calibrate import functional, sample_variance, value_moments
 from hdr4me.statistics.distribution import VARIANCE
-from hdr4me.statistics.intervals import Floats
+from hdr4me.statistics.intervals import (
+    NO_LAW_BELOW,
+    NO_LAW_NOTE,
+    Floats,
+    Rows,
+    SmallSampleLaw,
+    effective_answers,
+    joined,
+    quantile,
+)
 from hdr4me.statistics.shapes import has_law
 from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension, Product, Survey
@@ -20,6 +30,8 @@ from hdr4me.survey import Dimension, Product, Survey
 # The share of a group, and the variances behind a correlation, must be _SIGNIFICANT standard errors above 0, otherwise
 # the result is not significant. Below _CLEARLY standard errors a correlation has a note.
 _SIGNIFICANT, _CLEARLY = 3.0, 6.0
+# The small-sample law of a covariance allows for an error of the product of two means of this many standard errors.
+_SLACK = 2.0
 DOUBTFUL = "a variance is hardly larger than its standard error: the interval may have low coverage"
 
 
@@ -52,11 +64,15 @@ class Covariance(OfTwo):
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         j, k = self.two(dimensions, options)
-        value, error, r = _covariance(counted, options.get("pairs"), j, k)
+        value, error, r, law = _covariance(counted, options.get("pairs"), j, k)
         (low, high), (first, last) = (counted.survey.schema.dimensions[i].bounds for i in (j, k))
         scale = (high - low) / 2 * ((last - first) / 2)
         label = counted.survey.schema.names[k]
-        return [Part(j, (label,), np.array([value * scale]), np.array([error * scale]), r)]
+        one = np.zeros(1, np.int64)
+        in_units = joined([(1, None if law is None else (law, one))], np.array([scale]), np.zeros(1))
+        small_sample = None if in_units is None else (in_units, one)
+        rows = np.array([value * scale]), np.array([error * scale])
+        return [Part(j, (label,), *rows, r, small_sample=small_sample)]
 
 
 class Correlation(Covariance):
@@ -78,11 +94,17 @@ class Correlation(Covariance):
             nothing = np.array([np.nan])
             return [Part(*where, nothing, nothing, covariance.n_answers, not_significant=True)]
         root = float(np.sqrt(v.prod()))
-        value = covariance.value / root
+        value = np.clip(covariance.value / root, -1.0, 1.0)
         # To first order the errors of the variances add to that of the covariance: they share almost no reports.
         error = np.sqrt((covariance.error / root) ** 2 + value**2 / 4 * float(((e / v) ** 2).sum()))
-        notes = (DOUBTFUL if (v < _CLEARLY * e).any() else "",)
-        return [Part(*where, value, error, covariance.n_answers, notes=notes)]
+        n = int(covariance.n_answers)
+        notes = DOUBTFUL if (v < _CLEARLY * e).any() else "", NO_LAW_NOTE if n < NO_LAW_BELOW else ""
+
+        def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
+            reach = quantile(level, n) * error
+            return np.maximum(value - reach, -1.0), np.minimum(value + reach, 1.0)
+
+        return [Part(*where, value, error, n, notes=("; ".join(filter(None, notes)),), intervals=intervals)]
 
 
 class By(OfTwo):
@@ -182,10 +204,56 @@ def _ratios(j: int, labels: tuple[str, ...], joints: list[Joint], *, scaled: boo
             value[i] = joint.mean(np.outer(joint.first, joint.second)) / share
             error[i] = joint.error(np.outer(joint.first - value[i], joint.second)) / share
     answers = np.array([int(joint.n) for joint in joints])
-    return Part(j, labels, value, error, answers, scaled=scaled, not_significant=not_significant)
+    law = _ratio_laws(joints, value, error)
+    return Part(
+        j,
+        labels,
+        value,
+        error,
+        answers,
+        scaled=scaled,
+        not_significant=not_significant,
+        small_sample=(law, np.arange(len(joints))),
+    )
 
 
-def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> tuple[float, float, int]:
+def _ratio_laws(joints: list[Joint], value: Floats, error: Floats) -> SmallSampleLaw:
+    """The small-sample law of ratios of joint counts; the largest residual replaces its `skew_size`."""
+    effective = np.zeros(len(joints))
+    for i in np.flatnonzero(np.isfinite(error)).tolist():
+        joint = joints[i]
+        residual = np.outer(joint.first - value[i], joint.second)
+        share = joint.mean(np.outer(np.ones_like(joint.first), joint.second))
+        effective[i] = effective_answers(joint.n, error[i] * share, float(np.abs(residual).max()))
+
+    def ends(level: float, rows: Rows) -> tuple[Floats, Floats]:
+        found = []
+        for joint in (joints[i] for i in rows.tolist()):
+            product = np.outer(joint.first, joint.second).ravel()
+            indicator = np.tile(joint.second, joint.first.size)
+            found.append(ratio_interval(product, indicator, joint.counts.ravel(), level))
+        low, high = np.array(found).reshape(-1, 2).T
+        return low, high
+
+    return SmallSampleLaw(effective, ends)
+
+
+def _product_law(counts: Floats, products: Floats, slack: float) -> SmallSampleLaw:
+    """The small-sample law of a mean of products about the estimated means, whose own error adds `slack`."""
+    r = float(counts.sum())
+    error = np.sqrt(sample_variance(counts, products) / r)
+
+    def ends(level: float, rows: Rows) -> tuple[Floats, Floats]:
+        low, high = weighted_interval(products, counts, level)
+        return np.repeat(low - slack, rows.size), np.repeat(high + slack, rows.size)
+
+    return SmallSampleLaw(np.array([effective_answers(r, error, float(np.abs(products).max()))]), ends)
+
+
+Found = tuple[float, float, int, SmallSampleLaw | None]
+
+
+def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> Found:
     survey = counted.survey
     if survey.question_of(k) == survey.question_of(j):
         return _within(counted, j, k)
@@ -195,7 +263,7 @@ def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> tuple[float, fl
     joint = joint_of(counted, pairs, j, k)
     r = joint.n
     if r < 2:
-        return np.nan, np.nan, int(r)
+        return np.nan, np.nan, int(r), None
     row, column = joint.counts.sum(axis=1) / r, joint.counts.sum(axis=0) / r
     first, second = float(row @ joint.first), float(column @ joint.second)
     products = np.outer(joint.first - first, joint.second - second)
@@ -209,10 +277,15 @@ def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> tuple[float, fl
         product_of_squares = np.outer(a, b)
         spread = joint.mean(product_of_squares) - joint.error(product_of_squares) - found**2
     variance = joint.error(products) ** 2 - max(spread, 0.0) / max(counted.n_reports, r)
-    return found, float(np.sqrt(max(variance, 0.0))), int(r)
+    errors = [
+        joint.error(np.outer(joint.first, np.ones_like(joint.second))),
+        joint.error(joint.second[None, :]),
+    ]
+    law = _product_law(joint.counts.ravel(), products.ravel(), _SLACK * float(np.prod(errors)))
+    return found, float(np.sqrt(max(variance, 0.0))), int(r), law
 
 
-def _within(counted: Counted, j: int, k: int) -> tuple[float, float, int]:
+def _within(counted: Counted, j: int, k: int) -> Found:
     """Two numbers of one question: the mean of a decoder of their product less the product of their means."""
     both = [marginal_of(counted, i) for i in (j, k)]
     levels = np.outer(both[0].targets["value"], both[1].targets["value"]).ravel()
@@ -225,12 +298,14 @@ def _within(counted: Counted, j: int, k: int) -> tuple[float, float, int]:
     counts = counts_of(counted, j).astype(np.float64)
     r = float(counts.sum())
     if r < 2:
-        return np.nan, np.nan, int(r)
+        return np.nan, np.nan, int(r), None
     y, z = (marginal.decoders["value"] for marginal in both)
     ybar, zbar = float(counts @ y) / r, float(counts @ z) / r
     found = float(counts @ product) / r - ybar * zbar
-    error = np.sqrt(sample_variance(counts, product - ybar * z - zbar * y) / r)
-    return found, float(error), int(r)
+    products = product - ybar * z - zbar * y + ybar * zbar
+    error = np.sqrt(sample_variance(counts, products) / r)
+    slack = _SLACK * np.sqrt(sample_variance(counts, y) * sample_variance(counts, z)) / r
+    return found, float(error), int(r), _product_law(counts, products, float(slack))
 
 
 def product_question(survey: Survey, j: int, k: int) -> int | None:
@@ -255,7 +330,7 @@ def _mean(counted: Counted, i: int) -> tuple[float, float, float]:
     return float(mean[0]), float(variance[0]), min(max(spread, 0.0), 1.0)
 
 
-def _by_product(counted: Counted, j: int, k: int, product: int) -> tuple[float, float, int]:
+def _by_product(counted: Counted, j: int, k: int, product: int) -> Found:
     """Ĉ = x̄ − s̄·t̄ on [−1, 1]², its standard error, and the smallest number of answers of the three questions.
 
     To first order Ĉ varies as x̄ − t̄·s̄ᵢ − s̄·t̄ᵢ. With n users, q questions and m answers per user, the covariance of two
@@ -271,4 +346,4 @@ def _by_product(counted: Counted, j: int, k: int, product: int) -> tuple[float, 
     together = s * t * found + t**2 * spread_s + s**2 * spread_t
     variance = var_x + t**2 * var_s + s**2 * var_t + var_s * var_t
     variance += max(2.0 * share / max(counted.n_reports, 1) * together, 0.0)
-    return found, float(np.sqrt(variance)), answers
+    return found, float(np.sqrt(variance)), answers, None

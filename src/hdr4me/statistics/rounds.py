@@ -202,6 +202,7 @@ def _designed(following: Survey, survey: Survey, found: dict[int, Shape]) -> Sur
         sampled=following.sampled,
         questions=questions,
         name=following.name,
+        tolerance=following.tolerance,
     )
 
 
@@ -218,7 +219,8 @@ def _narrow(dimension: Any, found: Range | None) -> Any:
     low, high = dimension.bounds
     middle, half = (low + high) / 2, (high - low) / 2
     new = middle + half * found.low, middle + half * found.high
-    return replace(dimension, low=new[0], high=new[1], default=min(max(dimension.default, new[0]), new[1]))
+    default = None if dimension.default is None else min(max(dimension.default, new[0]), new[1])
+    return replace(dimension, low=new[0], high=new[1], default=default)
 
 
 def _weights(survey: Survey, ranges: dict[int, Range]) -> dict[str, int]:

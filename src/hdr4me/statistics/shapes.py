@@ -23,7 +23,8 @@ from scipy.optimize import nnls
 from hdr4me.channels import Channel
 from hdr4me.channels.response import Marginal
 from hdr4me.framework.em import LADDER, climb
-from hdr4me.statistics.intervals import Floats, quantile
+from hdr4me.framework.small_samples import gamma_tail, skew_size, weighted_interval
+from hdr4me.statistics.intervals import Floats, effective_answers, is_small, quantile
 from hdr4me.statistics.statistic import Counted, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
@@ -68,7 +69,9 @@ class Bounds:
     """Bounds on shares for one dimension of a table; designed weights are cached."""
 
     marginal: Marginal
-    _kept: dict[tuple[float, float, int, float, bool, bool], Floats] = field(default_factory=dict, repr=False)
+    _kept: dict[tuple[float, float, int, float, bool, bool], tuple[Floats, float]] = field(
+        default_factory=dict, repr=False
+    )
 
     def __post_init__(self) -> None:
         rows = self.marginal.law
@@ -82,7 +85,9 @@ class Bounds:
         self, counts: Floats, low: float, high: float, level: float = 0.95, *, even: bool = False
     ) -> tuple[float, float]:
         """Bounds on the share of users, among those who have a value, whose value is in [low, high] on [−1, 1]."""
-        return tuple(self.side(counts, low, high, level, upper, even) for upper in (False, True))  # type: ignore[return-value]
+        ends = [self.side(counts, low, high, level, upper, even) for upper in (False, True)]
+        least, middle = least_reach(counts, level), sum(ends) / 2
+        return max(min(*ends, middle - least / 2), 0.0), min(max(*ends, middle + least / 2), 1.0)
 
     def side(
         self, counts: Floats, low: float, high: float, level: float, upper: bool, even: bool = False
@@ -97,18 +102,54 @@ class Bounds:
             inside = self._bound(counts, low, high, half, upper, even)
             present = self._bound(counts, -1.0, 1.0, half, not upper, even)
             found = inside / min(present, 1.0) if present > 0.0 else float(upper)
-        return min(max(found, 0.0), 1.0)
+        least = least_reach(counts, level)
+        return min(max(found, least), 1.0) if upper else max(min(found, 1.0 - least), 0.0)
+
+    def excludes(
+        self, counts: Floats, x: Floats, p: float, level: float, upper: bool, even: bool = False
+    ) -> NDArray[np.bool_]:
+        """Whether the upper bound on the share up to each x is below p, or the lower one above p."""
+        r, sign = float(counts.sum()), 1.0 if upper else -1.0
+        if not least_reach(counts, level) < (p if upper else 1.0 - p):
+            return np.zeros(x.size, bool)
+        made = [self._designed(-1.0, at, r, level, upper, even) for at in x.tolist()]
+        size = np.array([size for _, size in made])
+        present: ArrayLike = 1.0
+        if self.marginal.optional:
+            present, more = self._designed(-1.0, 1.0, r, level, not upper, even)
+            size += p * more
+        # With w the weights of users with a value up to x, x is excluded if the mean of w − p·present is below 0.
+        gap = sign * (np.stack([u for u, _ in made]) - p * np.asarray(present))
+        mean = gap @ counts / r
+        error = np.sqrt((gap - mean[:, None]) ** 2 @ counts / (r - 1) / r)
+        found = mean + float(quantile(level, r)) * error < 0.0
+        small = is_small((r * error / size) ** 2, level) & (mean < 0.0)
+        if small.any():
+            used, largest = counts > 0, gap[small].max(axis=1, keepdims=True)
+            values = np.concatenate([gap[small][:, used], largest], axis=1)
+            shapes = np.broadcast_to(np.append(counts[used], 1.0), values.shape)
+            tail = gamma_tail(values, shapes, np.zeros(len(values)))[0] < (1.0 - level) / 2
+            found[small] = tail | (largest[:, 0] <= 0.0)
+        return np.asarray(found)
 
     def _bound(self, counts: Floats, low: float, high: float, level: float, upper: bool, even: bool) -> float:
         r = float(counts.sum())
-        u = self._weights(low, high, r, level, upper, even)
+        u, size = self._designed(low, high, r, level, upper, even)
         mean = float(counts @ u) / r
-        variance = float(counts @ (u - mean) ** 2) / (r - 1)
-        error = float(quantile(level, r)) * float(np.sqrt(variance / r))
-        return mean + error if upper else mean - error
+        error = float(np.sqrt(counts @ (u - mean) ** 2 / (r - 1) / r))
+        if is_small(effective_answers(r, error, size), level):
+            return float(weighted_interval(u, counts, level)[upper][0])
+        reach = float(quantile(level, r)) * error
+        return mean + reach if upper else mean - reach
 
     def _weights(self, low: float, high: float, r: float, level: float, upper: bool, even: bool) -> Floats:
-        """The weights of a bound for about r reports; numbers of reports within a factor of 1.19 share them.
+        """The weights of a bound for about r reports."""
+        return self._designed(low, high, r, level, upper, even)[0]
+
+    def _designed(
+        self, low: float, high: float, r: float, level: float, upper: bool, even: bool
+    ) -> tuple[Floats, float]:
+        """Weights for about r reports and their `skew_size`; numbers of reports within a factor of 1.19 share them.
 
         Any weights that satisfy the inequalities give a valid bound, so sharing costs a little width and no coverage.
         """
@@ -124,8 +165,8 @@ class Bounds:
             found = np.asarray(u - max(0.0, float((law @ u - target).max())))
         else:
             found = sign * _design(law, sign * target, self._reference(), r, float(quantile(level, r)))
-        self._kept[key] = found
-        return found
+        self._kept[key] = found, max(skew_size(self.marginal.rows, found), 1e-12)
+        return self._kept[key]
 
     def _target(self, low: float, high: float, upper: bool, even: bool) -> tuple[Floats, Floats]:
         """Rows of the law, and the values that w must reach there (for a lower bound: must not exceed)."""
@@ -155,6 +196,11 @@ class Bounds:
         if not marginal.optional:
             return np.asarray(even)
         return np.asarray((1.0 - _ABSENT) * even + _ABSENT * marginal.law[-1].mean(axis=0))
+
+
+def least_reach(counts: Floats, level: float) -> float:
+    """The Clopper–Pearson bound of a share that no report shows: no bound from as many noisy reports is smaller."""
+    return -float(np.expm1(np.log((1.0 - level) / 2) / counts.sum()))
 
 
 def _design(law: Floats, target: Floats, reference: Floats, r: float, reach: float) -> Floats:

@@ -168,7 +168,7 @@ def estimate(counted: Counted) -> Answer:
             supported = [j for j in by_dimension if _supports(statistic, counted, j)]
             for part in statistic.parts(counted, supported):
                 by_dimension[part.dimension].append((statistic.name, part))
-    return _answer(counted, [pair for pairs in by_dimension.values() for pair in pairs])
+    return answer_of(counted, [pair for pairs in by_dimension.values() for pair in pairs])
 
 
 def ask(
@@ -205,14 +205,15 @@ def ask(
             if not _supports(asked, counted, j):
                 raise InvalidInput(asked.refusal(survey.schema.dimensions[j], channel_of(survey, j)[0]))
     parts = asked.parts(counted, chosen, **options)
-    return _answer(counted, [(asked.name, part) for part in parts], options.get("progress"))
+    return answer_of(counted, [(asked.name, part) for part in parts], options.get("progress"))
 
 
 def _supports(statistic: Statistic, counted: Counted, j: int) -> bool:
     return statistic.supports(counted.survey.schema.dimensions[j], channel_of(counted.survey, j)[0])
 
 
-def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress | None = None) -> Answer:
+def answer_of(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress | None = None) -> Answer:
+    """The answer with the rows of these parts, each with the name of its statistic."""
     survey = counted.survey
     parts = [part for _, part in pairs]
     # A second stage shows that responses are memoized; a tally does not show which round it is of.
@@ -245,11 +246,16 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress 
         intervals=_intervals(parts, scale, middle, progress),
         small_sample=joined([(len(part.categories), part.small_sample) for part in parts], scale, middle),
         notes=tuple(
-            "; ".join(filter(None, (note, stale)))
-            for part in parts
-            for note in part.notes or ("",) * len(part.categories)
+            "; ".join(filter(None, (note, stale))) for part in parts for note in _notes(counted, part)
         ),
     )
+
+
+def _notes(counted: Counted, part: Part) -> list[str]:
+    """The notes on the rows of a part; the first row also has the remark on the data quality of the dimension."""
+    notes = list(part.notes or ("",) * len(part.categories))
+    remark = getattr(counted, "remarks", {}).get(counted.survey.schema.names[part.dimension], "")
+    return ["; ".join(filter(None, (notes[0], remark))), *notes[1:]] if notes else notes
 
 
 def _intervals(

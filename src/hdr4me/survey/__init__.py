@@ -9,7 +9,7 @@ from hdr4me.survey.categorical import Categorical, Selection
 from hdr4me.survey.dimension import DIMENSIONS, Dimension
 from hdr4me.survey.numeric import Numeric, Product
 from hdr4me.survey.question import Question
-from hdr4me.survey.schema import Schema
+from hdr4me.survey.schema import Schema, Tolerance
 from hdr4me.survey.survey import Survey
 from hdr4me.survey.vector import Vector
 
@@ -23,5 +23,6 @@ __all__ = [
     "Schema",
     "Selection",
     "Survey",
+    "Tolerance",
     "Vector",
 ]

@@ -1,6 +1,6 @@
 """One category out of a list, and several categories at once; standard library only.
 
-A value that is missing or not a category becomes the default. No value raises an exception here.
+A value that is missing or not a category becomes the default; clients and engines refuse it if no default is declared.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Categorical(_Listed):
     categories
         At least two different strings. Integers and Booleans are converted to strings.
     default
-        The replacement for a missing or unknown value; the first category unless given.
+        The replacement for a missing or unknown value. Without it, such values are refused unless `optional`.
     optional
         Whether there is one more category, "missing", which is the default. The share of users without a known value
         is then estimated too.
@@ -69,7 +69,7 @@ class Categorical(_Listed):
     --------
     >>> Categorical("smoker", ["no", "yes"], optional=True).categories
     ('no', 'yes', 'missing')
-    >>> smoker = Categorical("smoker", ["no", "yes"])
+    >>> smoker = Categorical("smoker", ["no", "yes"], default="no")
     >>> smoker.default, smoker.encode("yes", 2) >> 16, smoker.encode(7, 2) >> 16
     ('no', 1, 0)
     >>> Categorical("children", [1, 2, 3]).categories
@@ -82,7 +82,7 @@ class Categorical(_Listed):
 
     name: str
     labels: tuple[str, ...]
-    default: str
+    default: str | None
     file: CategoryFile | None
 
     def __init__(
@@ -108,10 +108,10 @@ class Categorical(_Listed):
             raise InvalidInput(f"dimension {name!r} has {n}: 2 to {MAX_CATEGORIES} are allowed")
         if (twice := first_twice(labels)) is not None:
             raise refused(name, f"category {twice!r} appears twice")
-        chosen = labels[0] if default is None else self._checked(name, default)
+        chosen = None if default is None else self._checked(name, default)
         kept = CategoryFile.of(name, file, listed) if file is not None and len(listed) > LONG else None
         self._set(name=name, labels=labels, default=chosen, file=kept)
-        if chosen not in self.index:
+        if chosen is not None and chosen not in self.index:
             raise refused(name, f"default = {default!r} is not one of its categories")
 
     @staticmethod
@@ -138,6 +138,11 @@ class Categorical(_Listed):
         """Whether "missing" is one of the categories."""
         return self.default == self.labels[-1] == MISSING
 
+    @property
+    def fallback(self) -> str:
+        """The replacement for a missing value where it is not refused: the default, or the first category."""
+        return self.labels[0] if self.default is None else self.default
+
     def find(self, value: Any) -> int | None:
         """The index of a value's category, or None.
 
@@ -155,28 +160,33 @@ class Categorical(_Listed):
         return self._by_meaning.get(meaning(text)) if found is None else found
 
     def clean(self, value: Any) -> int:
-        """The index of the value's category, or of the default."""
+        """The index of the value's category, or of the fallback."""
+        found = self._found(value)
+        return self.index[self.fallback] if found is None else found
+
+    def _found(self, value: Any) -> int | None:
         try:
-            found = self.find(value)
+            return self.find(value)
         except Exception:  # a value may be an object that raises any exception
-            found = None
-        return self.index[self.default] if found is None else found
+            return None
 
     def encode(self, value: Any, size: int) -> int:
         return self.clean(value) << FRACTION_BITS
 
     def quality(self, value: Any) -> str:
-        if self.find(value) is not None:
+        if self._found(value) is not None:
             return "usable"
         return "missing" if is_blank(value) else "unknown"
 
     def to_dict(self) -> dict[str, Any]:
         made: dict[str, Any] = {"name": self.name, "type": self.kind}
         if self.file is None:
-            return made | {"categories": list(self.labels), "default": self.default}
-        made["categories_file"] = asdict(self.file)
-        added = self.file.count < len(self.labels)
-        return made | ({"optional": True} if added else {"default": self.default})
+            made["categories"] = list(self.labels)
+        else:
+            made["categories_file"] = asdict(self.file)
+            if self.file.count < len(self.labels):
+                return made | {"optional": True}
+        return made if self.default is None else made | {"default": self.default}
 
 
 @dataclass(frozen=True, init=False)
@@ -184,8 +194,8 @@ class Selection(_Listed):
     """Any of `categories`, at most `at_most` of them.
 
     A value is a list of categories, or a string with `|` between them. Unknown choices are ignored. If there are too
-    many choices, the first in the schema's order count. A missing value counts as nothing chosen unless the dimension
-    is optional.
+    many choices, the first in the schema's order count. An empty list or string means that nothing is chosen. A missing
+    value is refused unless the dimension is optional.
 
     Parameters
     ----------
@@ -266,6 +276,22 @@ class Selection(_Listed):
             return (len(self.labels) - 1,)
         return tuple(sorted(found)[: self.at_most])
 
+    @property
+    def expected(self) -> str:
+        return "a list of the categories (an empty list means that nothing is chosen)"
+
+    @property
+    def accepts_blank(self) -> bool:
+        return not self.optional  # nothing is chosen
+
+    def quality(self, value: Any) -> str:
+        if is_blank(value) and (self.optional or not isinstance(value, str)):
+            return "missing"
+        found, wrong = self.choices(value)
+        if wrong:
+            return "low" if found else "unknown"
+        return "high" if len(found) > self.at_most else "usable"
+
     @staticmethod
     def _is_set(value: Any) -> bool:
         """Whether a value without a category is an empty set rather than missing."""
@@ -285,7 +311,7 @@ class Selection(_Listed):
     def faults(self) -> dict[str, Fault]:
         nothing = "missing" if self.optional else "nothing chosen"
         return {
-            "missing": Fault("missing", "", True),
+            "missing": Fault("missing", "" if self.optional else f"and count as {nothing}", self.optional),
             "unknown": Fault(
                 "none of the categories", f"and count as {nothing} ({SEPARATOR!r} separates choices)"
             ),

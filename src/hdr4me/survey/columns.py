@@ -22,6 +22,7 @@ from hdr4me.survey.values import as_number, is_missing_number
 
 if TYPE_CHECKING:
     from hdr4me.survey.categorical import Categorical, Selection
+    from hdr4me.survey.derived import Joint
     from hdr4me.survey.numeric import Numeric, Product
     from hdr4me.survey.vector import Vector
 
@@ -77,7 +78,7 @@ class NumberColumn(Column):
         inside = np.clip(numbers, dimension.low, dimension.high)
         if dimension.optional:
             return pa.array(inside, mask=np.isnan(numbers))
-        return pa.array(np.where(np.isnan(numbers), dimension.default, inside))
+        return pa.array(np.where(np.isnan(numbers), dimension.fallback, inside))
 
 
 def number_counts(values: NDArray[Any], low: float, high: float) -> tuple[int, int, int]:
@@ -136,7 +137,7 @@ def product_of(first: NDArray[Any], second: NDArray[Any], dimension: Product) ->
     """The products on [−1, 1] of two arrays of numbers in the product's order; NaN counts as the number's default."""
     found = np.ones(len(first))
     for values, factor in zip((first, second), dimension.both, strict=True):
-        clean = np.clip(np.where(np.isnan(values), factor.default, values), factor.low, factor.high)
+        clean = np.clip(np.where(np.isnan(values), factor.fallback, values), factor.low, factor.high)
         found *= 2.0 * ((clean - factor.low) / (factor.high - factor.low)) - 1.0
     return found
 
@@ -246,7 +247,7 @@ class SelectionColumn(DistinctColumn):
         """Missing; no known choice; known and unknown choices; too many choices."""
         found, wrong = self._dimension.choices(value)
         faults = (
-            value is None or value == "",
+            self._dimension.quality(value) == "missing",
             wrong and not found,
             wrong and found,
             self._dimension.at_most < len(found),
@@ -381,3 +382,26 @@ def texts_as_numbers(column: Any) -> tuple[Any, int]:
     codes = odd.indices.to_numpy(zero_copy_only=False)
     values[is_odd] = read[codes]
     return pa.array(values), int(unknown[codes].sum())
+
+
+class JointColumn(Column):
+    """The combinations of a joint dimension: each part's column cleaned by its own rule, then combined."""
+
+    def __init__(self, dimension: Joint, columns: Sequence[Any], size: int) -> None:
+        self._dimension, self._parts = dimension, []
+        found = np.zeros(len(columns[0]), np.int64)
+        for column, part in zip(columns, dimension.joint, strict=True):
+            clean = part.clean_column([column], len(part.categories))
+            lut = np.asarray(clean.lut, np.int64)  # the last entry is that of a missing value
+            own = lut[np.asarray(clean.array.cast(pa.int64()).fill_null(len(lut) - 1))]
+            found = found * len(part.categories) + own
+            self._parts.append(clean)
+        self.array, self.lut = pa.array(found.astype(np.uint32)), range(size)
+
+    def counts(self) -> Counts:
+        """The faults of all parts together."""
+        missing, unknown, low, high = np.sum([part.counts() for part in self._parts], axis=0).tolist()
+        return missing, unknown, low, high
+
+    def values(self) -> Any:
+        return pa.array(self._dimension.categories).take(self.array)

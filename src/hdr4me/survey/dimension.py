@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 from hdr4me.channels.channel import Input
 from hdr4me.errors import FormatError
 from hdr4me.registry import Registry
-from hdr4me.survey.values import as_number, is_blank, is_missing_number
+from hdr4me.survey.values import as_number, is_blank, is_missing_number, refused
 
 if TYPE_CHECKING:
     from hdr4me.survey.columns import Column
 
 FRACTION_BITS = 16  # a position is an input with a fraction of sixteen bits towards the next input
 FAULTS = ("missing", "unknown", "low", "high")  # the ways in which a value can be unusable
+UNDECLARED = "the schema declares neither a default nor optional"
 
 
 class Fault(NamedTuple):
@@ -104,6 +105,12 @@ class Dimension(ABC):
         return ()
 
     @property
+    def half_range(self) -> float:
+        """Own units per unit of the scale [−1, 1]: half the range, the norm of a vector, 1 for a frequency."""
+        low, high = self.bounds
+        return 1.0 if self.categories else (high - low) / 2
+
+    @property
     def statistics(self) -> tuple[str, ...]:
         """The statistics that are estimated by default."""
         return _ESTIMATED.get(self.input_kind, ()) + (("share",) if self.has_gaps else ())
@@ -133,6 +140,11 @@ class Dimension(ABC):
         """The columns of a record that hold its value: its own name, or the columns that it is computed from."""
         return (self.name,)
 
+    @property
+    def leaves(self) -> tuple[Dimension, ...]:
+        """The dimensions whose rules clean the columns: itself, or the parts that it is derived from."""
+        return (self,)
+
     def within(self, others: Mapping[str, Dimension]) -> Dimension:
         """The dimension in a schema of these dimensions, by name; itself unless it is computed from others."""
         return self
@@ -142,6 +154,35 @@ class Dimension(ABC):
         return input_.input_kind == self.input_kind and (
             self.input_kind != "category" or input_.size == len(self.categories)
         )
+
+    @property
+    def expected(self) -> str:
+        """A usable value, in words."""
+        return "one of the categories" if self.categories else "a number"
+
+    @property
+    def replaces(self) -> bool:
+        """Whether missing and unknown values have a declared treatment: a default, or `optional`."""
+        return getattr(self, "default", None) is not None or bool(getattr(self, "optional", self.has_gaps))
+
+    def check(self, value: Any) -> None:
+        """Refuse a missing or unknown value unless a default or `optional` is declared; the error has no value.
+
+        >>> from hdr4me.survey import Numeric
+        >>> Numeric("age", 0, 120, default=40).check(None)
+        >>> Numeric("age", 0, 120).check("1,000")
+        Traceback (most recent call last):
+        hdr4me.errors.InvalidInput: dimension 'age': the value is not a number, and the schema declares neither ...
+        """
+        found = "usable" if self.replaces else self.quality(value)
+        if found in ("missing", "unknown"):
+            what = "missing" if found == "missing" else f"not {self.expected}"
+            raise refused(self.name, f"the value is {what}, and {UNDECLARED}")
+
+    @property
+    def accepts_blank(self) -> bool:
+        """Whether an empty field of a text file is a value rather than missing."""
+        return "" in self.categories
 
     def quality(self, value: Any) -> str:
         """The fault of a raw value, one of `FAULTS`, or "usable"."""
@@ -154,9 +195,9 @@ class Dimension(ABC):
 
     def faults(self) -> dict[str, Fault]:
         """The treatment of faulty values, by the names in `FAULTS`."""
-        default = getattr(self, "default", None)
+        default = getattr(self, "fallback", getattr(self, "default", None))
         shown = f"{default:g}" if isinstance(default, float) else repr(default) if default else "the default"
-        optional = bool(getattr(self, "optional", self.input_kind == "optional"))
+        optional = bool(getattr(self, "optional", self.has_gaps))
         missing = Fault("missing", "" if optional else f"and count as {shown}", optional)
         if self.categories:
             return {"missing": missing, "unknown": Fault("none of the categories", f"and count as {shown}")}
@@ -190,8 +231,13 @@ DIMENSIONS: Registry[type[Dimension]] = Registry(
         "selection": "hdr4me.survey.categorical:Selection",
         "product": "hdr4me.survey.numeric:Product",
         "vector": "hdr4me.survey.vector:Vector",
+        "bucket": "hdr4me.survey.derived:Bucket",
+        "joint": "hdr4me.survey.derived:Joint",
     },
 )
+
+
+_GUESSED = {"product": "product", "joint": "joint", "edges": "bucket"}
 
 
 def dimension_from_dict(item: Any) -> Dimension:
@@ -200,7 +246,8 @@ def dimension_from_dict(item: Any) -> Dimension:
         raise FormatError(f"a dimension must be an object, not {item!r}")
     fields = dict(item)
     listed = "categories" in fields or "categories_file" in fields
-    kind = fields.pop("type", "categorical" if listed else "product" if "product" in fields else "numeric")
+    guessed = next((kind for key, kind in _GUESSED.items() if key in fields), "numeric")
+    kind = fields.pop("type", "categorical" if listed else guessed)
     if not isinstance(kind, str) or kind not in DIMENSIONS:
         raise FormatError(
             f"dimension {fields.get('name')!r}: type = {kind!r} must be one of {', '.join(DIMENSIONS.names)}"

@@ -1,7 +1,7 @@
 """A number between two bounds, and the product of two numbers; standard library only.
 
-A missing or invalid value becomes the default, or "no value" if the number is optional. A value out of range becomes
-the nearest bound. No value raises an exception here.
+A missing or invalid value becomes the default, or "no value" if the number is optional. Clients and engines refuse it
+if neither is declared. A value out of range becomes the nearest bound.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Numeric(Dimension):
     low, high
         The range. Values outside count as the nearest bound.
     default
-        The replacement for a missing value; the middle of the range unless given.
+        The replacement for a missing or invalid value. Without it, such values are refused unless `optional`.
     optional
         Whether "no value" is a valid answer. Then both the share of users who have a value and the mean among them are
         estimated from one report, and `default` is not used.
@@ -55,7 +55,7 @@ class Numeric(Dimension):
     name: str
     low: float
     high: float
-    default: float = None  # type: ignore[assignment]  # None: the middle, filled in below
+    default: float | None = None
     optional: bool = False
     curve: str | None = None
     group: str | None = None
@@ -76,14 +76,19 @@ class Numeric(Dimension):
             raise refused(self.name, f"low = {low} must be below high = {high}")
         if high - low < NARROWEST:
             raise refused(self.name, f"high - low = {high - low} must be at least {NARROWEST}")
-        middle = low + (high - low) / 2
-        default = middle if self.default is None else finite(self.name, "default", self.default)
-        if not low <= default <= high:
+        default = None if self.default is None else finite(self.name, "default", self.default)
+        if default is not None and not low <= default <= high:
             raise refused(self.name, f"default = {default} is outside [{low}, {high}]")
         if not isinstance(self.optional, bool):
             raise refused(self.name, f"optional = {self.optional!r} must be true or false")
         for end, number in (("low", low), ("high", high), ("default", default)):
-            object.__setattr__(self, end, number + 0.0)  # −0.0 and 0.0 are written alike
+            if number is not None:
+                object.__setattr__(self, end, number + 0.0)  # −0.0 and 0.0 are written alike
+
+    @property
+    def fallback(self) -> float:
+        """The replacement for a missing value where it is not refused: the default, or the middle of the range."""
+        return self.low + (self.high - self.low) / 2 if self.default is None else self.default
 
     @property
     def input_kind(self) -> str:
@@ -94,12 +99,12 @@ class Numeric(Dimension):
         return self.low, self.high
 
     def clean(self, value: Any) -> float:
-        """The value clamped to [low, high]; NaN, None and anything that is not a number become the default.
+        """The value clamped to [low, high]; NaN, None and anything that is not a number become the fallback.
 
         A string that holds a number, as in CSV files, is converted. ±inf is out of range like any other large number.
         """
         found = as_number(value)
-        return self.default if math.isnan(found) else min(max(found, self.low), self.high)
+        return self.fallback if math.isnan(found) else min(max(found, self.low), self.high)
 
     def share(self, value: Any) -> float:
         """The clean value rescaled to [0, 1]."""
@@ -187,9 +192,16 @@ class Product(Dimension):
         return tuple(self.product)
 
     @property
+    def leaves(self) -> tuple[Dimension, ...]:
+        return self.both
+
+    @property
     def bounds(self) -> tuple[float, float]:
         half = math.prod((factor.high - factor.low) / 2 for factor in self.both)
         return -half, half
+
+    def quality(self, value: Any) -> str:
+        return "usable"  # the factors are checked in their own dimensions
 
     def clean(self, value: Any) -> float:
         """The product on [−1, 1] of a pair of raw values; anything else counts as two missing values."""

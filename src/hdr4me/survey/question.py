@@ -13,6 +13,9 @@ from hdr4me.errors import InvalidInput
 from hdr4me.survey.schema import Schema
 
 MAX_WEIGHT = 1 << 20
+MAX_DEVICE_COST = (
+    1 << 25
+)  # of one report: about six seconds in Python, for a vector of 4,096 numbers at ε = 8 three
 MAX_ROWS = 65536  # of all tables together, so that a client can address a row with 16 bits
 
 
@@ -92,6 +95,16 @@ def check_budget(epsilon: Any, sampled: Any, n_questions: int) -> None:
     if not whole or not 1 <= sampled <= n_questions:
         raise InvalidInput.of(
             "sampled", sampled, f"it must be between 1 and the number of questions, {n_questions}"
+        )
+
+
+def check_device_cost(sampled: int, questions: Iterable[Question]) -> None:
+    """The most expensive report is within `MAX_DEVICE_COST`, or InvalidInput: a survey must not block a device."""
+    costs = sorted((question.channel.device_cost for question in questions), reverse=True)
+    if (cost := sum(costs[:sampled])) > MAX_DEVICE_COST:
+        raise InvalidInput(
+            f"one report needs {cost:,} operations on a device, and at most {MAX_DEVICE_COST:,} are allowed: "
+            "lower sampled, the number of categories, or the length or codewords of a vector"
         )
 
 

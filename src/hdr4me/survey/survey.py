@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,18 +15,26 @@ from typing import Any
 
 from hdr4me.atomic import write_text
 from hdr4me.channels import Channel, channel_from_dict
-from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
+from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput, PrivacyWarning
 from hdr4me.pages.counted import counted
 from hdr4me.survey.canonical import identities, parse
 from hdr4me.survey.category_file import loaded, looking_among, write_beside
-from hdr4me.survey.question import Question, check_budget, check_channels, check_questions, split_budget
-from hdr4me.survey.schema import Schema
+from hdr4me.survey.question import (
+    Question,
+    check_budget,
+    check_channels,
+    check_device_cost,
+    check_questions,
+    split_budget,
+)
+from hdr4me.survey.schema import Schema, Tolerance
 from hdr4me.survey.values import is_unicode
 
 FORMAT, VERSION = "hdr4me-survey", 2
 _SETTINGS = ("epsilon", "n_sampled", "name")
 _FIELDS = {"format", "version", "dimensions", "questions", "channels", "fingerprint", *_SETTINGS}
 _SHOWN = 20  # questions shown in a notebook
+_LARGE = 10.0  # a larger budget of one report gives a warning
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -64,6 +73,10 @@ class Survey:
         The budget of all reports of an unchanged value together, larger than `epsilon`. Each report then passes a
         memoized response through a second stage of fresh noise. Chooses the mechanisms for numbers and categories.
 
+    tolerance
+        The accuracy that the survey is planned for (`Tolerance`). It is part of the document, so that the collector's
+        dashboard compares the results with it; a survey without it has the same document as before.
+
     Examples
     --------
     >>> from hdr4me.survey import Categorical, Numeric
@@ -80,6 +93,7 @@ class Survey:
     sampled: int
     questions: tuple[Question, ...]
     name: str
+    tolerance: Tolerance | None
 
     def __init__(
         self,
@@ -95,6 +109,7 @@ class Survey:
         weights: Mapping[str, int] | None = None,
         purpose: str | None = None,
         memoized_epsilon: float | None = None,
+        tolerance: Tolerance | None = None,
     ) -> None:
         from hdr4me.survey.design import check_memoized, design, mechanism_for
 
@@ -114,7 +129,8 @@ class Survey:
             if memoized_epsilon is None
             else split_budget(float(memoized_epsilon), int(sampled)),
         )
-        self._adopt(schema, float(epsilon), int(sampled), questions, name)
+        self._adopt(schema, float(epsilon), int(sampled), questions, name, tolerance)
+        warn_if_large(self.epsilon)
 
     @classmethod
     def from_questions(
@@ -125,32 +141,40 @@ class Survey:
         sampled: int,
         questions: Sequence[Question],
         name: str = "",
+        tolerance: Tolerance | None = None,
     ) -> Survey:
         """A survey from existing questions, which are checked.
 
         Parameters
         ----------
-        schema, epsilon, sampled, name
+        schema, epsilon, sampled, name, tolerance
             As for a new survey.
         questions
             The questions; every dimension must be in exactly one of them.
         """
         _check(schema, epsilon, sampled, name)
         survey = cls.__new__(cls)
-        survey._adopt(schema, float(epsilon), int(sampled), tuple(questions), name)
+        survey._adopt(schema, float(epsilon), int(sampled), tuple(questions), name, tolerance)
         return survey
 
     def _adopt(
-        self, schema: Schema, epsilon: float, sampled: int, questions: tuple[Question, ...], name: str
+        self,
+        schema: Schema,
+        epsilon: float,
+        sampled: int,
+        questions: tuple[Question, ...],
+        name: str,
+        tolerance: Tolerance | None,
     ) -> None:
         check_questions(schema, questions)
         check_budget(epsilon, sampled, len(questions))
-        values = (schema, epsilon, sampled, questions, name)
+        values = (schema, epsilon, sampled, questions, name, tolerance)
         for field, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, field, value)
         if sampled > 1 and self.weighted:
             raise InvalidInput("different weights require sampled = 1")
         check_channels(epsilon, sampled, self.channels)
+        check_device_cost(sampled, questions)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Survey) and self.fingerprint == other.fingerprint
@@ -257,6 +281,7 @@ class Survey:
             **self.schema.to_dict(),
             "questions": questions,
             "channels": [channel.to_dict() for channel in self.channels],
+            **({} if self.tolerance is None else {"tolerance": self.tolerance.to_dict()}),
         }
 
     @cached_property
@@ -296,8 +321,10 @@ class Survey:
             if found[0] != claimed:
                 raise FingerprintMismatch("the survey document", claimed, found[0])
             epsilon, sampled, name = (document[key] for key in _SETTINGS)
+            given = document.get("tolerance")
+            tolerance = None if given is None else Tolerance.from_dict(given, schema)
             survey = cls.from_questions(
-                schema, questions=questions, epsilon=epsilon, sampled=sampled, name=name
+                schema, questions=questions, epsilon=epsilon, sampled=sampled, name=name, tolerance=tolerance
             )
         except InvalidInput as error:
             raise FormatError(f"not a valid survey: {error}") from error
@@ -361,7 +388,7 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
     version = document.get("version")
     if type(version) is not int or version != VERSION:
         raise FormatError(f"survey of version {version!r}: this program supports version {VERSION}")
-    if odd := set(document) ^ _FIELDS:
+    if odd := (set(document) - {"tolerance"}) ^ _FIELDS:
         raise FormatError(f"not a survey: fields missing or unknown: {', '.join(sorted(map(repr, odd)))}")
     return document
 
@@ -384,3 +411,15 @@ def _questions(document: Mapping[str, Any]) -> list[Question]:
     if {id(question.channel) for question in questions} != {id(channel) for channel in channels}:
         raise FormatError("no question uses one of the survey's channels")
     return questions
+
+
+def warn_if_large(epsilon: float) -> None:
+    """Warn if a budget gives little privacy."""
+    if epsilon > _LARGE:
+        odds = math.exp(min(epsilon, 700.0))
+        times = f"{odds:,.0f}" if odds < 1e9 else f"{odds:.0e}"
+        warnings.warn(
+            f"ε = {epsilon:g} is large: one report may change the odds of a guess by a factor of {times}",
+            PrivacyWarning,
+            stacklevel=3,
+        )

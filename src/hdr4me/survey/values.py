@@ -15,6 +15,7 @@ from typing import Any
 from hdr4me.errors import InvalidInput
 
 _WHOLE = re.compile("-?[0-9]+[.]0+")
+_SHOWN = 8  # names in an error message
 _MISSING = ("", "na", "n/a", "nan", "-nan", "+nan", "null", "none")
 
 
@@ -48,6 +49,23 @@ def meaning(text: str) -> str:
 def first_twice(names: Iterable[str]) -> str | None:
     """The first duplicate name, if any."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The end of an error message about an unknown name: the nearest known name, or all if there are few.
+
+    >>> suggestion("Age", ["age", "income"]), suggestion("x", ["age", "income"])
+    ("; did you mean 'age'?", '; known are age, income')
+    """
+    from difflib import get_close_matches
+
+    names = list(known)
+    lower = {name.lower(): name for name in names}
+    near = get_close_matches(name.lower(), lower, 1, 0.6)
+    if near:
+        return f"; did you mean {lower[near[0]]!r}?"
+    shown = ", ".join(names[:_SHOWN])
+    return f"; known are {shown}" + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
 
 
 def as_number(value: Any) -> float:

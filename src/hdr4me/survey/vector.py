@@ -18,7 +18,7 @@ from hdr4me.channels.channel import Input
 from hdr4me.channels.codebook import MAX_LENGTH, PRECISION, Codebook
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension, Fault
 from hdr4me.survey.numeric import NARROWEST
-from hdr4me.survey.values import as_number, check_name, finite, refused
+from hdr4me.survey.values import as_number, check_name, finite, is_blank, refused
 
 SEPARATOR = "|"  # between the coordinates in a string, as in CSV files
 
@@ -39,7 +39,7 @@ class Vector(Dimension):
         The largest norm. Longer vectors are scaled to it.
     optional
         Whether "no vector" is a valid answer. Then both the share of users who have a vector and the mean among them
-        are estimated from one report. Otherwise a missing vector counts as 0.
+        are estimated from one report. Otherwise a missing or invalid vector is refused.
 
     Examples
     --------
@@ -134,6 +134,18 @@ class Vector(Dimension):
 
     def fits(self, input_: Input) -> bool:
         return input_ == Input("vector", 1 << PRECISION * self.n_asked)
+
+    @property
+    def expected(self) -> str:
+        return f"a list of {self.length} numbers"
+
+    def quality(self, value: Any) -> str:
+        numbers = self.numbers(value)
+        if is_blank(value) or (self.optional and numbers is not None and not _some(numbers)):
+            return "missing"
+        if numbers is None or any(map(math.isnan, numbers)):
+            return "unknown"
+        return "high" if math.hypot(*numbers) > self.norm * (1 + 1e-12) else "usable"
 
     def faults(self) -> dict[str, Fault]:
         wrong = "no vector" if self.optional else "0"

@@ -129,6 +129,10 @@ class Codebook(Family):
         return self.length
 
     @property
+    def device_cost(self) -> int:
+        return self.codewords * (self.length + 1)
+
+    @property
     def one(self) -> int:
         """The digit of a coordinate of 1, relative to the middle."""
         return (1 << self.precision - 1) - 1

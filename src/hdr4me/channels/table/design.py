@@ -44,8 +44,8 @@ def _flip(turned: int) -> Rows:
     return ((STAGE_ONE - turned, turned), (turned, STAGE_ONE - turned))
 
 
-def _half(told: int) -> Rows:
-    return ((STAGE_ONE - told, told), (STAGE_ONE // 2, STAGE_ONE // 2))
+def _half(flipped: int) -> Rows:
+    return ((STAGE_ONE - flipped, flipped), (STAGE_ONE // 2, STAGE_ONE // 2))
 
 
 def _least(make: Callable[[int], Rows], loss: Callable[[Rows], Fraction], epsilon: float) -> int:

@@ -46,6 +46,9 @@ function show(client, given) {
   const fields = fieldsOf(survey, at("fields"));
   const record = () => Object.fromEntries(fields.map(({ dimension, value }) => [dimension.name, value()]));
   const asked = questions.length;
+  const blank = ({ value }) => value() === null || value().length === 0;
+  const required = ({ dimension }) =>
+    dimension.type != "selection" && !dimension.optional && dimension.default === undefined;
 
   document.title = at("title").textContent = survey.name
     ? `Answer privately: ${plain(survey.name)}`
@@ -66,10 +69,16 @@ function show(client, given) {
     const mine = ++turn;
     const status = await client.status();
     const done = status.out || status.left < 1;
-    const report = done ? last : await client.preview(record());
+    const needed = fields.filter((field) => required(field) && blank(field));
+    const report = done ? last : needed.length ? undefined : await client.preview(record());
     if (mine != turn) return; // a later change replaces this one
+    const empty = fields.every(blank);
     showReport(report, done);
-    showStatus(status, done);
+    showStatus(status, done || empty || needed.length > 0);
+    at("needed").hidden = done || !(empty || needed.length);
+    at("needed").textContent = needed.length
+      ? `Needed before a report can be sent: ${needed.map(({ dimension }) => plain(dimension.name)).join(", ")}.`
+      : "Fill in at least one answer before you send a report.";
   }
 
   function showReport(report, done) {
@@ -106,8 +115,13 @@ function show(client, given) {
     at("send").disabled = done;
     at("out").textContent = status.out ? "Opt in again" : "Opt out";
     at("out").setAttribute("aria-pressed", String(!!status.out));
-    at("past").hidden = !status.sent.length;
-    at("sent").replaceChildren(...status.sent.map(({ id, url }) => pastReport(id, url)));
+    at("past").hidden = !status.sent.length && !status.refused.length;
+    at("sent").replaceChildren(
+      ...status.sent.map(({ id, url }) => pastReport(id, url)),
+      ...status.refused.map((item) =>
+        make("li", {}, "Report ", make("code", { textContent: item.id }), `: the collector refused it (${item.status}).`),
+      ),
+    );
   }
 
   // The id of a report permits its deletion. Its privacy cost stays spent, because the report was sent.
@@ -115,7 +129,8 @@ function show(client, given) {
     const button = make("button", { type: "button", textContent: "Delete at the collector" });
     const text = make("code", { textContent: id });
     button.addEventListener("click", async () => {
-      const { status } = await fetch(`${url}/${id}`, { method: "DELETE", credentials: "omit" });
+      const body = JSON.stringify({ id });
+      const { status } = await fetch(url, { method: "DELETE", body, credentials: "omit" });
       button.disabled = status == 204 || status == 404;
       say(
         status == 204 ? "Deleted." : status == 404 ? "The collector has no such report." : "It could not be deleted.",
@@ -139,22 +154,20 @@ function show(client, given) {
   at("send").addEventListener("click", async () => {
     at("send").disabled = true;
     try {
+      say("Sending …");
       const { id, report } = await client.answer(record());
       last = report;
-      say("Stored in this browser. Sending …");
-      await client.flush();
-      const { waiting, sent } = await client.status();
-      const arrived = sent.some((item) => item.id == id);
+      const { sent } = await client.status();
       say(
-        arrived
+        sent.some((item) => item.id == id)
           ? "Delivered."
-          : waiting
-            ? "No connection: the report is stored here and sent automatically later."
-            : "The collector refused the report.",
+          : "No connection: the report is stored here and sent automatically later.",
       );
     } catch (error) {
       say(
-        error.name == "BudgetExceeded" ? "Not sent: the budget is spent." : `Not sent: ${error.message || error.name}`,
+        error.name == "Refused"
+          ? `The collector refused the report (${error.message}). It is deleted, and its budget stays spent.`
+          : `Not sent: ${error.message}.`,
       );
     }
     await refresh();

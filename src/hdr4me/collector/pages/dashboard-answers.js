@@ -163,7 +163,7 @@ export function pictures(survey, documents, width) {
 
 /** One sentence under the heading, and the key of colors if there are two kinds. */
 export function heading(documents, { without, together }) {
-  const { reports: n, level, rounds, too_few_reports: missing } = documents.raw;
+  const { reports: n, confidence, rounds, too_few_reports: missing } = documents.raw;
   const from = together
     ? `Rounds ${rounds.join(", ")} together`
     : without
@@ -172,7 +172,7 @@ export function heading(documents, { without, together }) {
   const left = missing?.length ? ` Left out because of too few reports: round ${missing.join(", ")}.` : "";
   const lines = [
     p(
-      `${from}: ${reports(n)}, with ${share(level, 0)} intervals. Answers are renewed in steps, so that no single report is visible.${left}`,
+      `${from}: ${reports(n)}, with ${share(confidence, 0)} intervals. Answers are renewed in steps, so that no single report is visible.${left}`,
     ),
   ];
   const better = documents["re-calibrated"];

@@ -33,10 +33,11 @@ export const missing = ({ stored, min_reports: least }) => {
 /** The width of the intervals beside the planned tolerance. */
 export const progress = ({ plan: { tolerance, half_width: now, reports_needed: needed }, stored }) => {
   if (now === null) return "The width of the intervals is known when answers are shown.";
-  const widest = `The widest 95\u00a0% interval is ±${share(now)} of its range.`;
-  if (tolerance === null) return `${widest} No tolerance is planned; set one with hdr4me serve --tolerance.`;
-  if (now <= tolerance) return `${widest} The planned tolerance of ±${share(tolerance)} is reached.`;
-  return `${widest} The planned tolerance of ±${share(tolerance)} needs about ${reports(needed)}: ${count(Math.max(0, needed - stored))} more.`;
+  const size = (x) => `±${x.toPrecision(2)}`;
+  const kept = `The estimates are within ${size(now)} with 95\u00a0% probability (numbers scaled to [−1, 1]).`;
+  if (tolerance === null) return `${kept} No tolerance is planned; plan one, or use hdr4me serve --tolerance.`;
+  if (now <= tolerance) return `${kept} The planned tolerance of ${size(tolerance)} is reached.`;
+  return `${kept} The planned tolerance of ${size(tolerance)} needs about ${reports(needed)}: ${count(Math.max(0, needed - stored))} more.`;
 };
 
 const LIFE = {

@@ -92,7 +92,7 @@ async function look() {
   const mine = ++turn;
   const { rounds, scope: may } = await get("/v1/rounds");
   if (mine != turn) return;
-  if (may == "upload") throw new Refused(403, "The token's scope is upload: this needs read.");
+  if (may == "send") throw new Refused(403, "The token's scope is send: this needs read.");
   scope = may ?? "read";
   at("enter").hidden = true;
   at("main").hidden = false;

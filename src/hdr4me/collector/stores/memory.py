@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.collector.batch import FRESH, Block, Mask, split_ids
+from hdr4me.collector.batch import FRESH, ID_SIZE, Block, Mask, split_ids
 from hdr4me.collector.stores.protocol import Round, State
 from hdr4me.kernels.exact.ids import mark_known, mark_set, merge, set_bits
 from hdr4me.survey import Survey
@@ -20,31 +21,32 @@ _RECENT = 1 << 16
 _MANY = 16 * 512  # bytes of ids from which arrays are faster than sets
 # Reports that wait before they are counted: a count passes over all counters of a survey, which may be a million.
 _ENOUGH = 1 << 16
-# A block of fewer reports is small. This many small blocks of an hour and a source are merged into one; larger blocks
-# are never merged, since a merge writes every report again.
-SMALL = 64
+# A block of fewer reports and bytes is small. This many small blocks of an hour and a source are merged into one, which
+# has at most 4 MiB and 4,032 reports; larger blocks are never merged, since a merge writes every report again.
+SMALL, SMALL_BYTES = 64, 1 << 16
 
 Words = NDArray[np.uint64]
-# Sorted ids: the first eight bytes of each, and the last eight, as integers in the order of the bytes.
-Tier = tuple[Words, Words]
+Owners = NDArray[np.uint32]
+# Sorted ids: the first eight bytes of each, and the last eight, as integers in the order of the bytes; their owners.
+Tier = tuple[Words, Words, Owners]
 
 
 class IdSet:
-    """A set of ids that only grows; ids are passed end to end, 16 bytes each.
+    """A set of ids that only grows, each with the number of its owner; ids are passed end to end, 16 bytes each.
 
-    An id costs 16 bytes of memory, 2 to 8 bytes of a bitmap that excludes most new ids at once, and 16 bytes more while
+    An id costs 20 bytes of memory, 2 to 8 bytes of a bitmap that excludes most new ids at once, and 20 bytes more while
     two arrays are merged. The latest 65,536 ids are a Python set of about 8 MB. Senders choose ids, so an id
     is always found by a binary search over all 16 bytes in each of at most log2(n) arrays.
     """
 
     def __init__(self, recent: int = _RECENT) -> None:
         self._most_recent = recent
-        self._recent: set[bytes] = set()
+        self._recent: dict[bytes, int] = {}
         self._tiers: list[Tier] = []
         self._bits, self._shift = np.zeros(128, np.uint8), np.uint64(54)
 
     def __len__(self) -> int:
-        return len(self._recent) + sum(len(high) for high, _ in self._tiers)
+        return len(self._recent) + sum(len(tier[0]) for tier in self._tiers)
 
     def find(self, ids: bytes) -> Mask:
         """Which of some sorted ids are in the set."""
@@ -65,32 +67,47 @@ class IdSet:
         maybe = np.flatnonzero(found)
         known = np.zeros(len(maybe), bool)
         for tier in self._tiers:
-            mark_known(*tier, high[maybe], low[maybe], known)
+            mark_known(tier[0], tier[1], high[maybe], low[maybe], known)
         found[maybe] = known
         return found
 
-    def add(self, ids: bytes) -> None:
-        """Add ids that are not in the set, in any order."""
+    def owner(self, id: bytes) -> int | None:
+        """The owner of an id; None if the id is not in the set. A binary search in each array."""
+        if id in self._recent:
+            return self._recent[id]
+        (wanted,), (rest,) = _words(id)
+        for high, low, owner in self._tiers:
+            first, last = np.searchsorted(high, wanted), np.searchsorted(high, wanted, "right")
+            at = first + np.searchsorted(low[first:last], rest)
+            if at < last and low[at] == rest:
+                return int(owner[at])
+        return None
+
+    def add(self, ids: bytes, owner: int | Owners = 0) -> None:
+        """Add ids that are not in the set, in any order; of equal ids one is added."""
         if len(ids) >= _MANY:
-            self._push(_sorted(*_words(ids)))
+            owners = np.full(len(ids) // ID_SIZE, owner, np.uint32) if isinstance(owner, int) else owner
+            self._push(_sorted(*_words(ids), owners))
             return
-        self._recent.update(split_ids(ids))
+        owned = repeat(owner) if isinstance(owner, int) else owner.tolist()
+        self._recent.update(zip(split_ids(ids), owned, strict=False))
         if len(self._recent) >= self._most_recent:
             self._settle()
 
     def _settle(self) -> None:
         """Move the latest ids into an array."""
-        tier = _sorted(*_words(b"".join(self._recent)))
-        self._recent = set()
+        tier = _sorted(*_words(b"".join(self._recent)), np.array([*self._recent.values()], np.uint32))
+        self._recent = {}
         self._push(tier)
 
     def _push(self, tier: Tier) -> None:
         self._mark(tier[0])
         while self._tiers and len(self._tiers[-1][0]) <= len(tier[0]):
             other = self._tiers.pop()
-            both = np.empty((2, len(other[0]) + len(tier[0])), np.uint64)
+            n = len(other[0]) + len(tier[0])
+            both = np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint32)
             merge(*other, *tier, *both)
-            tier = both[0], both[1]
+            tier = both
         self._tiers.append(tier)
 
     def _mark(self, high: Words) -> None:
@@ -104,18 +121,20 @@ class IdSet:
         set_bits(self._bits, self._shift, high)
 
 
-def _words(ids: bytes) -> Tier:
+def _words(ids: bytes) -> tuple[Words, Words]:
     both = np.frombuffer(ids, ">u8").astype(np.uint64).reshape(-1, 2)
     return both[:, 0].copy(), both[:, 1].copy()
 
 
-def _sorted(high: Words, low: Words) -> Tier:
+def _sorted(high: Words, low: Words, owner: Owners) -> Tier:
     order = np.argsort(high, kind="stable")  # sorted runs are merged
     first = high[order]
-    if (first[1:] == first[:-1]).any():  # chosen ids may begin alike
+    if (first[1:] == first[:-1]).any():  # chosen ids may begin alike, or be equal
         order = np.lexsort((low, high))
+        first, last = high[order], low[order]
+        order = order[np.append(True, (first[1:] != first[:-1]) | (last[1:] != last[:-1]))]
         first = high[order]
-    return first, low[order]
+    return first, low[order], owner[order]
 
 
 def count(blocks: Iterable[Block], survey: Survey) -> Tally:
@@ -166,6 +185,11 @@ class Running:
             self._waiting, self._n = [], 0
 
 
+def is_small(block: Block) -> bool:
+    """Whether a block is merged with others like it."""
+    return len(block) < SMALL and len(block.data) < SMALL_BYTES
+
+
 @dataclass
 class Live:
     """A round and its blocks, as the SQLite store holds them in memory."""
@@ -180,9 +204,9 @@ class Live:
     stored: Counter[tuple[int, int]] = field(default_factory=Counter)  # reports by hour and source
     blocks: set[int] = field(default_factory=set)  # the numbers of all blocks
     small: dict[tuple[int, int], set[int]] = field(default_factory=dict)  # small blocks by hour and source
-    fresh: dict[tuple[int, int], set[int]] = field(
-        default_factory=dict
-    )  # blocks whose numbers reveal the order of arrival
+    fresh: dict[tuple[int, int], set[int]] = field(default_factory=dict)  # blocks in the order of arrival
+    owners: list[int] = field(default_factory=list)  # for each owner of ids the number of its block
+    owned: dict[int, list[int]] = field(default_factory=dict)  # for each block its owners
     running: Running = field(init=False)
 
     def __post_init__(self) -> None:
@@ -199,10 +223,23 @@ class Live:
         key = (block.hour, block.source)
         self.blocks.add(block.number)
         self.stored[key] += len(block)
-        if len(block) < SMALL:
+        if is_small(block):
             self.small.setdefault(key, set()).add(block.number)
         if block.number >= FRESH:
             self.fresh.setdefault(key, set()).add(block.number)
+
+    def own(self, number: int) -> int:
+        """A new owner of ids, for a block."""
+        self.owners.append(number)
+        self.owned.setdefault(number, []).append(len(self.owners) - 1)
+        return len(self.owners) - 1
+
+    def move(self, source: int, target: int | None) -> None:
+        """The ids of a block are in another block now, or deleted."""
+        for owner in self.owned.pop(source, []):
+            self.owners[owner] = -1 if target is None else target
+            if target is not None:
+                self.owned.setdefault(target, []).append(owner)
 
     def displace(self, block: Block) -> None:
         """Remove a block."""

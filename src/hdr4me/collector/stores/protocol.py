@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,11 +19,14 @@ from hdr4me.tally import Tally
 from hdr4me.tally.file import loads
 
 State = Literal["open", "closed", "finalized"]
-Scope = Literal["upload", "read", "admin"]
+Scope = Literal["send", "read", "admin"]
 Rows = list[tuple[Any, ...]]
 
 log = logging.getLogger("hdr4me.collector")
 _ANY = -1  # in the table of quarantines: every hour, or every source
+ANYONE = bytes(32)  # in the place of a token's SHA-256: reports are accepted without a token
+_DAY = 86_400
+TOKEN_DAYS = 90  # until a new token expires
 
 
 class Stored(NamedTuple):
@@ -78,9 +82,70 @@ class Token:
     sha256: bytes
     scope: Scope
     label: str
+    expires: int  # in seconds since 1970
 
 
-class Store(ABC):
+class Act(NamedTuple):
+    """An administrative act: the minute, what was done, and by whom."""
+
+    minute: str
+    act: str
+    who: str
+
+
+class Registry(ABC):
+    """The part of a store that another process may change while a collector runs: tokens, and the log of acts."""
+
+    name: str
+
+    @abstractmethod
+    def _rows(self, sql: str, *values: Any) -> Rows:
+        """Execute a statement in its own transaction, commit, and return the rows; `?` marks a value."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the database. A closed store raises StoreUnavailable."""
+
+    @property
+    def id(self) -> str:
+        """The random identifier of the store; a restored store has a new one."""
+        return str(self._rows("select value from settings where name = 'store'")[0][0])
+
+    def add_token(self, sha256: bytes, scope: Scope, label: str = "", *, expires: int | None = None) -> Token:
+        """Store a token by its SHA-256 (32 bytes); the same one twice is an error. It expires after 90 days."""
+        if type(sha256) is not bytes or len(sha256) != 32:
+            raise InvalidInput("sha256 must be the 32 bytes of a token's SHA-256")
+        if scope not in ("send", "read", "admin"):
+            raise InvalidInput.of("scope", scope, "send, read or admin")
+        if sha256 == ANYONE and scope != "send":
+            raise InvalidInput(f"a token is needed for the scope {scope}: only send can be open to anyone")
+        expires = int(time.time()) + TOKEN_DAYS * _DAY if expires is None else expires
+        sql = "insert into tokens (sha256, scope, label, expires) values (?, ?, ?, ?) "
+        made = self._rows(sql + "on conflict do nothing returning number", sha256, scope, label, expires)
+        if not made:
+            raise InvalidInput(f"this token exists already (label = {label!r}): generate another one")
+        return Token(made[0][0], sha256, scope, label, expires)
+
+    def remove_token(self, number: int) -> bool:
+        """Revoke a token. Its number is never used again."""
+        return bool(self._rows("delete from tokens where number = ? returning number", number))
+
+    def tokens(self) -> list[Token]:
+        """Every token, by number."""
+        rows = self._rows("select number, sha256, scope, label, expires from tokens order by number")
+        return [Token(number, bytes(sha256), *rest) for number, sha256, *rest in rows]
+
+    def record(self, act: str, who: str) -> None:
+        """Append an administrative act to the log; no statement of this program changes or deletes one."""
+        minute = time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime())
+        self._rows("insert into acts (minute, act, who) values (?, ?, ?)", minute, act, who)
+
+    def acts(self) -> list[Act]:
+        """The log of administrative acts."""
+        return [Act(*row) for row in self._rows("select minute, act, who from acts order by number")]
+
+
+class Store(Registry):
     """Where reports are stored.
 
     One thread at a time calls `write`; the other methods may be called from any thread at any time. All methods are
@@ -98,16 +163,16 @@ class Store(ABC):
         self._damage_lock = threading.Lock()
 
     @abstractmethod
-    def _rows(self, sql: str, *values: Any) -> Rows:
-        """Execute a statement in its own transaction, commit, and return the rows."""
-
-    @abstractmethod
     def open_round(self, survey: Survey, *, now: datetime) -> Round:
         """Open the next round, with this survey."""
 
     @abstractmethod
     def close_round(self, number: int, *, now: datetime) -> Round:
         """Accept no more reports for a round; closing a closed round changes nothing."""
+
+    @abstractmethod
+    def correct_dates(self, day: date) -> None:
+        """Replace dates of rounds that are after a day by that day: they were written under a wrong clock."""
 
     @abstractmethod
     def rounds(self) -> list[Round]:
@@ -152,9 +217,9 @@ class Store(ABC):
     def finalize(self, round: int, *, despite_damage: bool = False) -> Round:
         """Delete the blocks and ids of a closed round and keep its tally; Damaged is raised unless `despite_damage`."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """Close the database. A closed store raises StoreUnavailable."""
+    def maintain(self) -> bool:
+        """Do one bounded step of the work that no request should wait for; whether more is left."""
+        return False
 
     def free_space(self) -> int | None:
         """Bytes free for the store; None if unknown, since the database may be on another machine."""
@@ -246,27 +311,6 @@ class Store(ABC):
             for hour, source in self._rows(sql, round)
         ]
 
-    def add_token(self, sha256: bytes, scope: Scope, label: str = "") -> Token:
-        """Store a token by its SHA-256 (32 bytes); the same one twice is an error."""
-        if type(sha256) is not bytes or len(sha256) != 32:
-            raise InvalidInput("sha256 must be the 32 bytes of a token's SHA-256")
-        if scope not in ("upload", "read", "admin"):
-            raise InvalidInput.of("scope", scope, "upload, read or admin")
-        sql = "insert into tokens (sha256, scope, label) values (?, ?, ?) on conflict do nothing returning number"
-        made = self._rows(sql, sha256, scope, label)
-        if not made:
-            raise InvalidInput(f"this token exists already (label = {label!r}): generate another one")
-        return Token(made[0][0], sha256, scope, label)
-
-    def remove_token(self, number: int) -> bool:
-        """Remove a token. Its number is never used again."""
-        return bool(self._rows("delete from tokens where number = ? returning number", number))
-
-    def tokens(self) -> list[Token]:
-        """Every token, by number."""
-        rows = self._rows("select number, sha256, scope, label from tokens order by number")
-        return [Token(number, bytes(sha256), scope, label) for number, sha256, scope, label in rows]
-
 
 Tables = dict[str, Rows]
 
@@ -277,14 +321,15 @@ TABLES = {
     "deleted": "round, id",
     "rejected": "round, reason, hour, count",
     "quarantine": "round, hour, source",
-    "tokens": "number, sha256, scope, label",
+    "tokens": "number, sha256, scope, label, expires",
+    "acts": "number, minute, act, who",
     "tallies": "round, kind, content",
 }
 # Beside the tables of a backup: one row with the number of the latest token, which is never used again.
 LAST_TOKEN = "last token"
 
 ADD_SURVEY = "insert into surveys values (?, ?) on conflict do nothing"
-ADD_ROUND = "insert into rounds values (?, ?, 'open', ?, null)"
+ADD_ROUND = "insert into rounds (number, fingerprint, state, opened) values (?, ?, 'open', ?)"
 CLOSE_ROUND = "update rounds set state = 'closed', closed = ? where number = ?"
 FINALIZE_ROUND = "update rounds set state = 'finalized' where number = ?"
 
@@ -340,18 +385,23 @@ class Kept(NamedTuple):
     clock: str | None = None
 
 
-def finalize_due(store: Store, *, now: datetime, grace_days: int) -> Kept:
+def finalize_due(store: Store, *, now: datetime, grace_days: int, steady: bool = False) -> Kept:
     """Finalize every round that was closed more than `grace_days` full days ago.
 
-    If the clock is behind the times in the store, it is or was wrong, and no round is finalized. Neither is a damaged
-    round, so that a backup can still help: Damaged is raised.
+    If the clock is behind the times in the store, it is or was wrong, and no round is finalized. If the clock is known
+    to be `steady`, it was wrong: dates in the future become today. A damaged round is not finalized, so that a backup
+    can still help: Damaged is raised.
     """
     rounds, day, hour = store.rounds(), day_of(now), int(now.timestamp() // 3600)
     days = [known for r in rounds for known in (r.opened, r.closed) if known is not None]
     hours = [arrival.hour for r in rounds if r.state != "finalized" for arrival in store.arrivals(r.number)]
+    text = f"the clock says {day}, and the store has a round of {max(days, default=day)}"
+    if steady and max(days, default=day) > day:
+        store.correct_dates(day)
+        return Kept((), text)
     if max(days, default=day) > day:
-        return Kept((), f"the clock says {day}, and the store has a round of {max(days)}: set the clock")
-    if max(hours, default=hour) > hour:
+        return Kept((), f"{text}: set the clock")
+    if max(hours, default=hour) > hour and not steady:
         text = f"the clock says hour {hour}, and the store has reports of hour {max(hours)}: set the clock"
         return Kept((), text)
     last = day - timedelta(days=grace_days + 1)

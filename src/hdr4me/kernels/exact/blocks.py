@@ -45,8 +45,8 @@ def range_lines(*five: ArrayLike) -> NDArray[np.float64]:
     Each row is one cache line, because sampled dimensions come in random order and each costs one line.
     """
     numbers = np.stack(np.broadcast_arrays(*five), axis=1)
-    room = np.zeros(8 * len(numbers) + 8)
-    lines: NDArray[np.float64] = room[(-room.ctypes.data // 8) % 8 :][: 8 * len(numbers)].reshape(-1, 8)
+    buffer = np.zeros(8 * len(numbers) + 8)
+    lines: NDArray[np.float64] = buffer[(-buffer.ctypes.data // 8) % 8 :][: 8 * len(numbers)].reshape(-1, 8)
     lines[:, : numbers.shape[1]] = numbers
     return lines
 
@@ -434,4 +434,4 @@ def encode_rows(values, ranges, dims, words, halves, table, bits, out):  # type:
             _point_doubles(*place)
         finish_many(size, at_cells, dims.ctypes.data + 2 * column, at_words, table.ctypes.data, bits, at_out)
         start += size
-    cells[0] = 0  # keeps the array alive until here: the loop above uses only its address
+    cells[0] = 0  # keeps the array alive until here, because the loop above uses only its address

@@ -48,7 +48,7 @@ def differ(numbers, ends, size, binomials, blocks):  # type: ignore[no-untyped-d
             left[i] = t
             found[i] = _0
         place = size - 1
-        while place >= 3:  # four places in a pass, so that the numbers in between stay in registers
+        while place >= 3:  # four places per pass, so that intermediate numbers stay in registers
             a = np.uint64(place * (MOST + 1))
             b, c, d = a - _ROW, a - _ROW - _ROW, a - _ROW - _ROW - _ROW
             for i in range(n):
@@ -139,7 +139,7 @@ def _values(address, stride, dtype, users, values):  # type: ignore[no-untyped-d
 
 @kernel()
 def _nulls(valid, offset, users, values):  # type: ignore[no-untyped-def]
-    """A value that its bit says is missing becomes NaN."""
+    """A value whose bit marks it as missing becomes NaN."""
     for i in range(users.size):
         bit = users[i] + offset
         byte = np.int64(load(valid + np.uint64(bit >> 3), 9))
@@ -302,7 +302,7 @@ def points(inputs, heavy, inside, outside, powers, starts, products, differences
         for f in range(1, t - 1):
             free += inside[i] >= starts[f]
         number = powers[free] + inside[i] - starts[free] if heavy[i] else outside[i]
-        left = 0 if heavy[i] else 1  # what ⟨x, y⟩ still lacks
+        left = 0 if heavy[i] else 1  # the missing part of ⟨x, y⟩
         for c in range(t - 1, -1, -1):
             if c == place:
                 continue

@@ -18,7 +18,7 @@ from hdr4me.kernels.machine.intrinsics import BYTES, I32, I64, WIDTH, WORDS, Emi
 from hdr4me.kernels.machine.jit import kernel
 from hdr4me.kernels.machine.threads import share
 
-BEYOND = WIDTH  # how many bytes after the last slot are read without being used
+BEYOND = WIDTH  # the number of bytes after the last slot that are read and not used
 
 _ALL = 0xFFFFFFFF
 
@@ -105,7 +105,7 @@ def _check(row, sampled, slot_size, entries, cells):  # type: ignore[no-untyped-
 
 @kernel()
 def _count_carefully(reports, sampled, slot_size, entries, cells, offsets, counts, status):  # type: ignore[no-untyped-def]
-    """Any layout and any bytes: check each report whole, then add it."""
+    """For any layout and any bytes: check each complete report, then add it."""
     for i in range(reports.shape[0]):
         row = reports[i]
         status[i] = _check(row, sampled, slot_size, entries, cells)
@@ -172,10 +172,10 @@ def count_reports(
     status = np.zeros(n, np.uint8)
     reports = np.ascontiguousarray(reports)
     stride = int(cells.max())
-    unit = WIDTH // gcd(sampled, WIDTH)  # so many reports fill a whole number of vectors
+    unit = WIDTH // gcd(sampled, WIDTH)  # this many reports fill an integer number of vectors
     beyond = -(
         -BEYOND // reports.shape[1]
-    )  # so many reports at the end cannot be read sixteen slots at a time
+    )  # this many reports at the end cannot be read sixteen slots at a time
 
     def work(first: int, last: int, into: NDArray[np.int64]) -> None:
         part, marks = reports[first:last], status[first:last]

@@ -8,23 +8,24 @@ from hdr4me.kernels.machine.jit import kernel
 
 
 @kernel()
-def merge(high_a, low_a, high_b, low_b, high, low):  # type: ignore[no-untyped-def]
-    """Merge the sorted ids a and b into `high` and `low`, which have room for both."""
+def merge(high_a, low_a, owner_a, high_b, low_b, owner_b, high, low, owner):  # type: ignore[no-untyped-def]
+    """Merge the sorted ids a and b and their owners into `high`, `low` and `owner`, which fit both."""
     i, j, k = 0, 0, 0
     n, m = high_a.size, high_b.size
-    # Both are loaded and one is chosen: a branch would be guessed wrongly half the time.
+    # Both are loaded and one is selected: a branch would be mispredicted half of the time.
     while i < n and j < m:
         a, b = high_a[i], high_b[j]
         la, lb = low_a[i], low_b[j]
         first = (a < b) | ((a == b) & (la <= lb))
         high[k] = a if first else b
         low[k] = la if first else lb
+        owner[k] = owner_a[i] if first else owner_b[j]
         i += first
         j += not first
         k += 1
-    high[k : k + n - i], low[k : k + n - i] = high_a[i:], low_a[i:]
+    high[k : k + n - i], low[k : k + n - i], owner[k : k + n - i] = high_a[i:], low_a[i:], owner_a[i:]
     k += n - i
-    high[k:], low[k:] = high_b[j:], low_b[j:]
+    high[k:], low[k:], owner[k:] = high_b[j:], low_b[j:], owner_b[j:]
 
 
 @kernel()
@@ -32,7 +33,7 @@ def mark_known(high, low, wanted_high, wanted_low, found):  # type: ignore[no-un
     """Set found[i] if the sorted ids hold the i-th wanted id; the wanted ids are sorted too.
 
     The search for an id begins where the one before ended: steps of doubling length, then a binary search. Ids that
-    somebody chose cost no more than 2 log2(n) comparisons each.
+    an attacker chose cost at most 2 log2(n) comparisons each.
     """
     n, at = high.size, 0
     for i in range(wanted_high.size):
@@ -64,16 +65,17 @@ def set_bits(bits, shift, high):  # type: ignore[no-untyped-def]
 
 @kernel()
 def mark_set(bits, shift, high, found):  # type: ignore[no-untyped-def]
-    """Set found[i] if the bit of the i-th id is set: an id whose bit is not set was never put in."""
+    """Set found[i] if the bit of the i-th id is set: an id whose bit is not set was never added."""
     for i in range(high.size):
         place = high[i] >> shift
         found[i] = (bits[place >> np.uint64(3)] >> (place & np.uint64(7))) & np.uint64(1) != 0
 
 
 def warm() -> None:
-    """Compile all, so that the first upload does not wait for it."""
+    """Compile all functions, so that the first upload does not wait for the compiler."""
     one = np.zeros(1, np.uint64)
-    merge(one, one, one, one, np.zeros(2, np.uint64), np.zeros(2, np.uint64))
+    owner, two = np.zeros(1, np.uint32), np.zeros((2, 2), np.uint64)
+    merge(one, one, owner, one, one, owner, *two, np.zeros(2, np.uint32))
     mark_known(one, one, one, one, np.zeros(1, bool))
     set_bits(np.zeros(8, np.uint8), np.uint64(58), one)
     mark_set(np.zeros(8, np.uint8), np.uint64(58), one, np.zeros(1, bool))

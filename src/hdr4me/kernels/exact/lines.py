@@ -21,7 +21,7 @@ _JOIN_ONES, _JOIN_PAIRS, _JOIN_FOURS = (
     np.uint64(1 + (ten << bits)) for ten, bits in ((10, 8), (100, 16), (10000, 32))
 )
 
-_NONE = np.uint64(0xFFFFFFFFFFFFFFFF)  # no number, or no line feed: larger than any
+_NONE = np.uint64(0xFFFFFFFFFFFFFFFF)  # larger than any value: no number, or no line feed
 
 # The functions that are called for every line take addresses and no arrays: numba would count the references to an
 # array at each call, which takes longer than a line. All of their integers are uint64.
@@ -53,7 +53,7 @@ def _number(at, end):  # type: ignore[no-untyped-def]
     digits = eight_bytes(at) ^ _ZEROS
     others = ((digits + _TO_128) | digits) & _TOPS
     bits = trailing_zeros(others) & ~_7
-    if (bits == _0) | (bits > _56) | ((bits > _8) & (digits & _255 == _0)):  # one branch, hardly ever taken
+    if (bits == _0) | (bits > _56) | ((bits > _8) & (digits & _255 == _0)):  # one branch, rarely taken
         return _long_number(at, end)
     digits <<= _64 - bits
     digits = (digits * _JOIN_ONES >> _8) & _PAIRS
@@ -119,7 +119,7 @@ def _begins(at, prefix, size):  # type: ignore[no-untyped-def]
 def parse_lines(data, prefix, sampled, slot_size, n_fields, sizes, bounds, rising, places, rows, good):  # type: ignore[no-untyped-def]
     """Parse the lines of `data`, each ended by a line feed, into zeroed `rows`; returns how many lines there are.
 
-    If there are more lines than `rows` has room for, −1 is returned.
+    If there are more lines than `rows`, −1 is returned.
 
     good[i] says whether rows[i] holds the report of line i; if not, the line and its line feed stand at
     data[places[i, 0] : places[i, 1]]. `n_fields`, `sizes` (bytes of a field), `bounds` and `rising` (fields must
@@ -167,7 +167,7 @@ def _write(value, at):  # type: ignore[no-untyped-def]
 
 @kernel()
 def format_lines(rows, prefix, sampled, slot_size, n_fields, sizes, out):  # type: ignore[no-untyped-def]
-    """Write reports as canonical lines to `out`, which has room for the longest; returns how many bytes they take."""
+    """Write reports as canonical lines to `out`, which fits the longest; returns the number of bytes written."""
     first = np.uint64(out.ctypes.data)
     at = first
     for r in range(rows.shape[0]):

@@ -79,7 +79,7 @@ class Keystream:
         return out
 
     def __reduce__(self) -> tuple[type[Keystream], tuple[()]]:
-        """A copy sent elsewhere is a new stream: key and position never leave the object."""
+        """A pickled copy is a new stream: key and position never leave the object."""
         return Keystream, ()
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from hdr4me.kernels.machine.intrinsics import ones, put_eight, trailing_zeros
 from hdr4me.kernels.machine.jit import kernel
 
-SLACK = 1  # how many elements after its last one a subset may overwrite
+SLACK = 1  # the number of elements after its last one that a subset may overwrite
 
 
 @kernel()
@@ -36,7 +36,7 @@ def bitmap(d: int) -> NDArray[np.uint64]:
 
 @kernel()
 def words_needed(d: int, m: int, times: int) -> int:
-    """How many words nearly always suffice for `times` subsets: a bound of the mean, 4 standard deviations, and 16."""
+    """A number of words that is nearly always sufficient for `times` subsets: mean + 4 standard deviations + 16."""
     drawn = min(m, d - m)
     at_most = times * d * math.log(d / (d - drawn)) if drawn else 0.0
     return int(at_most + 4.0 * math.sqrt(at_most)) + 16
@@ -158,13 +158,16 @@ def _complement(d, n_words, scratch):  # type: ignore[no-untyped-def]
 
 MOST = 65536  # categories: one is drawn, and written, in 16 bits
 
-SETS_SLACK = 8  # how many elements after the last one of a set may be overwritten
+SETS_SLACK = 8  # the number of elements after the last one of a set that may be overwritten
 
 _MOST_BITS = 6
-# What 64 fair bits cost beside one category drawn, measured; the choice of coins does not touch the law.
+# The measured cost of 64 fair bits relative to one drawn category; the choice of coins does not affect the law.
 _PLANE, _DRAW = 8.0, 11.0
 
-_LISTED, _LISTED_CATEGORIES = 1 << 14, 32  # at most so many sets, of fewer categories, are listed
+_LISTED, _LISTED_CATEGORIES = (
+    1 << 14,
+    32,
+)  # limits of the number of sets and of categories for which all sets are listed
 
 _0, _1, _6, _8, _16, _32, _63, _255 = (np.uint64(x) for x in (0, 1, 6, 8, 16, 32, 63, 255))
 _LOW_16, _LOW_32, _2_32 = (np.uint64(x) for x in (0xFFFF, 0xFFFFFFFF, 1 << 32))
@@ -173,7 +176,7 @@ _EACH_HALF = np.uint64(0x0001000100010001)
 
 
 class Coins(NamedTuple):
-    """With what probability, c / 2^b, a category enters at first; and draws of 16 bits a set: mean and variance."""
+    """The first probability c / 2^b of a category, and the mean and variance of the number of 16-bit draws of a set."""
 
     c: int
     b: int
@@ -182,7 +185,7 @@ class Coins(NamedTuple):
 
 
 def draws_expected(d: int, m: int, c: int, b: int) -> tuple[float, float]:
-    """Mean and (roughly) variance of the number of draws of 16 bits that a set takes after its coins."""
+    """The mean and the approximate variance of the number of 16-bit draws of a set after its coins."""
     share = c / 2**b
     spread = (d * share * (1 - share)) ** 0.5
     sizes = np.clip(np.round(d * share + spread * np.linspace(-4, 4, 161)), 0, d - 1)
@@ -277,7 +280,7 @@ def dense_sets(planes, c, b, halves, width, v, inputs, heavy, members, out, at):
             return i
         own, x = np.uint64(heavy[i]), np.uint64(inputs[i])
         mask[chosen >> _6] ^= own << (chosen & _63)
-        # One's own place stands for the last category, which has none among the others.
+        # The place of the own category stands for the last category, which has no place among the others.
         moved = mask[x >> _6] >> (x & _63) & _1
         mask[x >> _6] ^= moved << (x & _63)
         mask[d >> _6] |= moved << (d & _63)
@@ -317,7 +320,7 @@ def listed(d: int, m: int) -> NDArray[np.uint64] | None:
 
 @kernel()
 def listed_sets(words, entries, width, v, inputs, heavy, members, out, at):  # type: ignore[no-untyped-def]
-    """As `dense_sets`, each set and the one that may give way from a list (`listed`): one word of 32 bits decides."""
+    """`dense_sets` with sets and replaceable elements from a list (`listed`): one 32-bit word decides."""
     d, bound = np.uint64(v - 1), np.uint64(entries.size)
     biased = (_1 << _32) % bound
     taken = 0

@@ -1,4 +1,4 @@
-"""What numba does not offer: loads from an address, prefetching, bit counts, and LLVM's vectors of sixteen elements.
+"""Operations missing in numba: loads from an address, prefetching, bit counts, and LLVM vectors of sixteen elements.
 
 Reading through addresses lets one compiled kernel take a NumPy matrix of any layout and Arrow's column buffers
 alike, uncopied, and touch only the dimensions that were sampled. The vector types are for the few loops that no
@@ -29,7 +29,7 @@ def emits(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 
             return signature, codegen
 
-        # numba asks for names and takes no *arguments
+        # Numba needs argument names and does not accept *arguments.
         names = ["typingctx", *(f"argument{i}" for i in range(len(signature.args)))]
         parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
         typed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -125,7 +125,7 @@ def trailing_zeros(b: Any, word: Any) -> Any:
 
 @emits(_word)
 def ones(b: Any, word: Any) -> Any:
-    """How many bits of a uint64 are set."""
+    """The number of set bits of a uint64."""
     return b.ctpop(word)
 
 
@@ -181,7 +181,7 @@ BYTES = ir.VectorType(_I8, 4 * WIDTH)
 
 
 class Emitter:
-    """The few vector instructions needed, on addresses and registers."""
+    """The required vector instructions on addresses and registers."""
 
     def __init__(self, builder: Any) -> None:
         self.b = builder

@@ -20,7 +20,7 @@ from numba import njit
 from numba.core import caching
 
 
-def sources_stamp() -> str:
+def sources_digest() -> str:
     """A digest of every source file of the kernels, in all their folders."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
@@ -28,19 +28,19 @@ def sources_stamp() -> str:
     return digest.hexdigest()
 
 
-_STAMP = sources_stamp()
+_DIGEST = sources_digest()
 
 
 _FunctionCache: Any = caching.FunctionCache  # numba has no types
 
 
 class _Cache(_FunctionCache):  # type: ignore[misc]
-    """numba's cache, for which a file that cannot be read or written is a file that is not there."""
+    """Numba's cache, in which a file that cannot be read or written is treated as missing."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         index = self._cache_file
-        index._version = f"{index._version} {_STAMP}"  # looked at before anything is unpickled
+        index._version = f"{index._version} {_DIGEST}"  # looked at before anything is unpickled
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -52,7 +52,7 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
         try:
             super().save_overload(sig, data)
         except Exception:
-            with contextlib.suppress(Exception):  # its index may be damaged: begin again, or do without
+            with contextlib.suppress(Exception):  # the index may be damaged: recreate it, or use no cache
                 self.flush()
                 super().save_overload(sig, data)
 
@@ -65,7 +65,7 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = njit(nogil=True, error_model="numpy", **options)(function)
-        with contextlib.suppress(RuntimeError):  # no folder to keep compiled code in
+        with contextlib.suppress(RuntimeError):  # there is no folder for compiled code
             dispatcher._cache = _Cache(function)
         return dispatcher
 

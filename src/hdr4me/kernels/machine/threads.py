@@ -1,4 +1,4 @@
-"""A pool of threads that is kept between calls: starting threads would cost a tenth of a call of a few milliseconds.
+"""A thread pool that is kept between calls, because starting threads takes a tenth of a call of some milliseconds.
 
 The caller's thread works as well. All threads take runs of pieces from one shared list, so a thread that starts late,
 or never, only leaves more runs to the others. The first runs are long, which keeps the number of calls small; the last
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 # Neither threading.Thread nor a pool from the standard library: if Ctrl-C interrupted the code that holds one of their
-# locks, that lock would stay locked for ever.
+# locks, that lock would never be released.
 from _thread import start_new_thread
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,7 +25,7 @@ _n_threads = 0
 
 
 def _after_fork() -> None:
-    """Forget the pool: a forked child process has none of its parent's threads."""
+    """Discard the pool: a forked child process does not have the threads of its parent."""
     global _jobs, _n_threads
     _jobs, _n_threads = SimpleQueue(), 0
 
@@ -34,7 +34,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _serve(jobs: SimpleQueue[Callable[[], None]]) -> None:
-    """What each thread of the pool does: take a job from the queue, run it, and start again."""
+    """The loop of each thread of the pool: get a job from the queue and run it."""
     while True:
         jobs.get()()
 

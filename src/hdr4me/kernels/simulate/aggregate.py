@@ -1,4 +1,4 @@
-"""Exact shortcuts for sums of many reports, when only sums are wanted and every user reports.
+"""Exact shortcuts for sums of many reports, if only sums are needed and every user reports.
 
 - A sum of n Laplace(λ) draws is λ(Γ - Γ') with two independent Gamma(n) variates: O(1) for a dimension.
 - In a mixture of a background that ignores t and a band about a multiple of t, only the band's reports need t: the
@@ -67,7 +67,7 @@ def band_sums(values: Floats, share: float, rng: np.random.Generator) -> tuple[F
     if share <= 0.0 or n == 0:
         return sums, chosen
     expected = n * share + 1
-    room = int(d * expected + 10 * np.sqrt(d * expected) + 64)
-    while not _skip(values, -np.log1p(-share), rng.standard_exponential(room), chosen, sums):
-        room *= 2  # ten standard deviations were not enough: begin again with twice as many fresh ones
+    size = int(d * expected + 10 * np.sqrt(d * expected) + 64)
+    while not _skip(values, -np.log1p(-share), rng.standard_exponential(size), chosen, sums):
+        size *= 2  # ten standard deviations were not sufficient: start again with twice as many new ones
     return sums, chosen

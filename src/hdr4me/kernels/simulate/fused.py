@@ -229,7 +229,7 @@ _add_doubles, _add_singles = _eight(single=False), _eight(single=True)
 def sum_two_intervals(t, words, law, d, sums, squares):  # type: ignore[no-untyped-def]
     """Add the reports on flat rows t of d >= WIDTH columns to sums and squares, block by block of WIDTH columns.
 
-    Both have room for whole blocks. The last block ends with the last column, so it may hold columns of the block
+    Both have space for complete blocks. The last block ends with the last column, so it may hold columns of the block
     before a second time: `unfold` leaves them out.
     """
     rows = t.size // d

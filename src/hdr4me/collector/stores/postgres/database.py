@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from typing import Any
@@ -42,7 +42,27 @@ SCHEMA: list[tuple[str, ...]] = [
         """create table tokens (number integer generated always as identity primary key,
            sha256 bytea not null unique, scope text not null, label text not null)""",
         "create table tallies (round integer, kind text, content bytea not null, primary key (round, kind))",
-    )
+    ),
+    (
+        "create table settings (name text primary key, value text not null)",
+        "insert into settings values ('store', replace(gen_random_uuid()::text, '-', ''))",
+        "alter table tokens add column expires bigint not null default 0",
+        """update tokens set expires = extract(epoch from now())::bigint + 7776000,
+           scope = case when scope in ('read', 'admin') then scope else 'send' end""",
+        "update rounds set state = 'finalized' where state not in ('open', 'closed')",
+        """create table acts (number bigint generated always as identity primary key, minute text not null,
+           act text not null, who text not null)""",
+        # Counted reports of a round (with those of `pending` all stored ones), and of a finalized round all.
+        "alter table rounds add column stored bigint",
+        """update rounds set stored = (select coalesce(sum(n), 0) from blocks b where b.round = rounds.number
+           and not exists (select 1 from pending p where p.round = b.round and p.number = b.number))
+           where state <> 'finalized'""",
+        # The block into which a report was written first, and the blocks into which blocks were merged since.
+        "alter table ids add column block bigint",
+        "create table moved (round integer, number bigint, target bigint, primary key (round, number))",
+        "create rule acts_update as on update to acts do instead nothing",
+        "create rule acts_delete as on delete to acts do instead nothing",
+    ),
 ]
 
 _MIGRATING = 0x68447234
@@ -110,6 +130,14 @@ class Database:
             connection.execute("set transaction isolation level repeatable read, read only")
             yield connection
 
+    def rewrite(self, tables: Sequence[str]) -> None:
+        """Write tables into new files without their deleted rows, whose bytes would stay until they are overwritten."""
+        with self._errors(), self._connected() as connection:
+            connection.autocommit = True
+            for name in tables:
+                if connection.execute("select to_regclass(%s)", (name,)).fetchone() != (None,):
+                    connection.execute(f"vacuum full {name}")
+
     def close(self) -> None:
         """Close the connections."""
         self._pool.close()
@@ -166,15 +194,41 @@ def make_partitions(connection: Connection, number: int) -> None:
         connection.execute(f"alter table blocks_{int(number)} alter column {column} set storage external")
 
 
-def insert_ids(connection: Connection, round: int, ids: bytes) -> set[bytes]:
-    """Insert sorted ids; those that are new."""
+def insert_ids(
+    connection: Connection, round: int, ids: bytes, numbers: list[int] | None = None, places: bytes = b""
+) -> set[bytes]:
+    """Insert sorted ids; those that are new. `places` has two bytes for each id: its block's index in `numbers`."""
+    block = "%s::bigint"
+    given: list[Any] = [numbers[0] if numbers else None]
+    if numbers and len(numbers) > 1:
+        block = "(%s::bigint[])[1 + get_byte(%b, 2 * i) + 256 * get_byte(%b, 2 * i + 1)]"
+        given = [numbers, places, places]
     rows = connection.execute(
-        "insert into ids (round, id) select %s, encode(substring(%b from 16 * i + 1 for 16), 'hex')::uuid "
-        "from generate_series(0, %s) i on conflict do nothing returning uuid_send(id)",
-        (round, ids, len(ids) // 16 - 1),
+        f"insert into ids (round, id, block) select %s, encode(substring(%b from 16 * i + 1 for 16), 'hex')::uuid, "
+        f"{block} from generate_series(0, %s) i on conflict do nothing returning uuid_send(id)",
+        (round, ids, *given, len(ids) // 16 - 1),
         binary=True,
     )
     return {id for (id,) in rows}
+
+
+def block_of_id(connection: Connection, round: int, id: bytes) -> int | None:
+    """The number of the block that contains a report; None if the report is not stored."""
+    row = connection.execute(
+        """with recursive at (number) as (
+             select block from ids where round = %s and id = %s::uuid
+             union all select target from moved join at on moved.round = %s and moved.number = at.number)
+           select at.number from at where exists (
+             select 1 from blocks where blocks.round = %s and blocks.number = at.number)""",
+        (round, id.hex(), round, round),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def move_blocks(connection: Connection, round: int, sources: Sequence[int], target: int | None) -> None:
+    """Note that the reports of some blocks are in another one."""
+    sql = "insert into moved select %s, number, %s from unnest(%s::bigint[]) number"
+    connection.execute(sql, (round, target, list(sources)))
 
 
 def insert_block(connection: Connection, block: Block, *, pending: bool = True) -> None:
@@ -194,7 +248,7 @@ def read_blocks(
     """Intact blocks for which an SQL condition with values holds; damaged ones are passed to `on_damage`."""
     with connection.cursor(name="blocks", binary=True) as cursor:
         cursor.itersize = 256
-        cursor.execute(f"select {BLOCK_COLUMNS} from blocks where {condition}", values)
+        cursor.execute(f"select {BLOCK_COLUMNS} from blocks where {condition} order by number", values)
         for row in cursor:
             try:
                 yield read_block(row)
@@ -255,7 +309,7 @@ def fill(connection: Connection, tables: Tables, blocks: Iterable[Block]) -> Non
         if name == "deleted":
             continue
         marks = ", ".join(["%s"] * len(columns.split(",")))
-        over = " overriding system value" if name == "tokens" else ""
+        over = " overriding system value" if name in ("tokens", "acts") else ""
         for row in tables[name]:
             values: tuple[Any, ...] = row
             if name == "rounds":
@@ -265,8 +319,11 @@ def fill(connection: Connection, tables: Tables, blocks: Iterable[Block]) -> Non
             connection.execute(f"insert into {name} ({columns}){over} values ({marks})", values)
     for (last,) in tables[LAST_TOKEN]:
         connection.execute("select setval('tokens_number_seq', %s)", (last,))
+    last_act = max((number for number, *_ in tables["acts"]), default=0)
+    connection.execute("select setval(pg_get_serial_sequence('acts', 'number'), %s, false)", (last_act + 1,))
     for round_, id in tables["deleted"]:
         insert_ids(connection, round_, id)
     for block in blocks:
         insert_block(connection, block)
-        insert_ids(connection, block.round, block.id_bytes)
+        insert_ids(connection, block.round, block.id_bytes, [block.number])
+    connection.execute("update rounds set stored = 0 where state <> 'finalized'")

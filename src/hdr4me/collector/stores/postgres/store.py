@@ -10,8 +10,9 @@ that needs both locks the state first.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from typing import Any
 
@@ -30,11 +31,14 @@ from hdr4me.tally.file import loads
 
 FOLD = 1 << 15  # reports that wait before their counts are merged into the stored tally
 _MOST_FOLDED = 1 << 18  # reports that are merged at once: they are held in memory
+_MOST_BYTES = 16 << 20
+_VACUUM_EVERY = 3600.0  # seconds between two rewritings of the tables of rounds with deleted reports
+_PENDING = """select pending.number, pending.n, 16 * pending.n + octet_length(data) from pending
+  join blocks using (round, number) where round = ?"""
 _STATE, _COUNTS = 0x6844, 0x6845  # the two locks of a round
 
 _ROUNDS = """select number, fingerprint, state, opened, closed,
-  case when state = 'finalized' then 0 else
-    coalesce((select sum(n) from blocks where blocks.round = rounds.number), 0) end::bigint from rounds"""
+  (stored + coalesce((select sum(n) from pending where pending.round = rounds.number), 0))::bigint from rounds"""
 _WAITING = "round = %s and number in (select number from pending where pending.round = blocks.round)"
 _OF_KEYS = "round = %s and (hour, source) in (select * from unnest(%s::integer[], %s::integer[]))"
 
@@ -59,6 +63,8 @@ class PostgresStore(Store):
         super().__init__(self._database.name)
         self.schema_version = self._database.schema_version
         self._fold_at = fold
+        self._deleted: set[int] = set()  # rounds with deleted reports, whose bytes are still in the files
+        self._next_vacuum = time.monotonic()
 
     def _rows(self, sql: str, *values: Any) -> Rows:
         with self._database.transaction() as connection:
@@ -72,6 +78,7 @@ class PostgresStore(Store):
             fetch(protocol.ADD_SURVEY, survey.fingerprint, survey.to_json())
             number: int = fetch("select coalesce(max(number), 0) + 1 from rounds")[0][0]
             fetch(protocol.ADD_ROUND, number, survey.fingerprint, day)
+            fetch("update rounds set stored = 0 where number = ?", number)
             table.make_partitions(connection, number)
         return self.round(number)
 
@@ -81,6 +88,10 @@ class PostgresStore(Store):
             if found.state == "open":
                 _fetch(connection, protocol.CLOSE_ROUND, max(found.opened, protocol.day_of(now)), number)
         return self.round(number)
+
+    def correct_dates(self, day: date) -> None:
+        for name in ("opened", "closed"):
+            self._rows(f"update rounds set {name} = ? where {name} > ?", day, day)
 
     def rounds(self) -> list[Round]:
         with self._database.transaction() as connection:
@@ -101,8 +112,9 @@ class PostgresStore(Store):
         number, fingerprint, state, opened, closed, stored = row
         fetch = partial(_fetch, connection)
         survey = self.survey(fingerprint, fetch)
-        if state == "finalized":
+        if stored is None:  # finalized by an earlier version
             stored = self._stored_tally(number, survey, "all", fetch).n_reports
+            fetch("update rounds set stored = ? where number = ?", stored, number)
         return Round(number, fingerprint, survey.series, state, opened, closed, stored)
 
     def _locked_round(self, connection: Connection, number: int) -> Round:
@@ -121,7 +133,7 @@ class PostgresStore(Store):
                 if group.round not in surveys:
                     group.refuse()
                     continue
-                inserted = table.insert_ids(connection, group.round, group.ids)
+                inserted = table.insert_ids(connection, group.round, group.ids, group.numbers, group.places)
                 new = np.array([id in inserted for id in split_ids(group.ids)], bool)
                 for block, _ in group.blocks(new, surveys[group.round]):
                     table.insert_block(connection, block)
@@ -144,22 +156,32 @@ class PostgresStore(Store):
             number: self.survey(fingerprint, fetch) for number, fingerprint, state in rows if state == "open"
         }
 
-    def fold(self, round: int) -> None:
-        """Merge the counts of waiting blocks into the stored tally, and the blocks into larger ones."""
+    def maintain(self) -> bool:
+        if self._deleted and time.monotonic() >= self._next_vacuum:
+            self._next_vacuum = time.monotonic() + _VACUUM_EVERY
+            self._database.rewrite([f"blocks_{number}" for number in self._deleted])
+            self._deleted = set()
+        sql = "select round from pending group by round having sum(n) >= ? limit 1"
+        for (number,) in self._rows(sql, self._fold_at):
+            return self.fold(number)
+        return False
+
+    def fold(self, round: int) -> bool:
+        """Merge the counts of some waiting blocks into the stored tally, and the blocks into larger ones."""
         with self._database.transaction() as connection:
             _lock(connection, _COUNTS, round)
             found = self._round(connection, round)
             if found.state == "finalized":
-                return
-            chosen, reports = [], 0
-            for number, n in _fetch(connection, "select number, n from pending where round = ?", round):
-                if reports < _MOST_FOLDED:
+                return False
+            chosen, reports, size = [], 0, 0
+            for number, n, its_size in _fetch(connection, _PENDING, round):
+                if reports < _MOST_FOLDED and size < _MOST_BYTES:
                     chosen.append(number)
-                    reports += n
+                    reports, size = reports + n, size + its_size
             condition = "round = %s and number = any(%s)"
             blocks = list(table.read_blocks(connection, self._note, condition, round, chosen))
             if not blocks:
-                return
+                return False
             survey = self.survey(found.fingerprint)
             running = self._running(connection, round, survey)
             table.put_tally(connection, round, "running", running + count(blocks, survey))
@@ -170,7 +192,12 @@ class PostgresStore(Store):
             for block in blocks:
                 groups.setdefault((block.hour, block.source), []).append(block)
             for group in groups.values():
-                table.insert_block(connection, joined(group), pending=False)
+                made = joined(group)
+                table.insert_block(connection, made, pending=False)
+                table.move_blocks(connection, round, [block.number for block in group], made.number)
+            total = sum(map(len, blocks))
+            connection.execute("update rounds set stored = stored + %s where number = %s", (total, round))
+        return True
 
     def _running(self, connection: Connection, round: int, survey: Survey) -> Tally:
         """The stored tally of a round that is not finalized; empty at first."""
@@ -183,13 +210,14 @@ class PostgresStore(Store):
             _lock(connection, _COUNTS, round)
             found = self._round(connection, round)
             protocol.check_delete(round, found.state, id)
-            known = "select 1 from ids where round = ? and id = ?::uuid"
-            if not _fetch(connection, known, round, id.hex()):
+            number = table.block_of_id(connection, round, id)
+            if number is None:
                 return False
-            condition = "round = %s and position(%b in ids) > 0"
-            for block in table.read_blocks(connection, self._note, condition, round, id):
+            condition = "round = %s and number = %s"
+            for block in table.read_blocks(connection, self._note, condition, round, number):
                 if id in block.ids:
                     self._take(connection, block, id, self.survey(found.fingerprint))
+                    self._deleted.add(round)
                     return True
         return False
 
@@ -203,7 +231,9 @@ class PostgresStore(Store):
         connection.execute("delete from blocks where round = %s and number = %s", key)
         if rest is not None:
             table.insert_block(connection, rest, pending=not counted)
+            table.move_blocks(connection, block.round, [block.number], rest.number)
         if counted:
+            connection.execute("update rounds set stored = stored - 1 where number = %s", (block.round,))
             running = self._running(connection, block.round, survey)
             table.put_tally(connection, block.round, "running", minus(running, count([gone], survey)))
 
@@ -233,8 +263,6 @@ class PostgresStore(Store):
             chosen = [key for key in keys if protocol.covered(without, *key)]
             columns = [[key[i] for key in chosen] for i in (0, 1)]
             left_out = count(table.read_blocks(connection, self._note, _OF_KEYS, round, *columns), survey)
-        if waiting.n_reports >= self._fold_at:
-            self.fold(round)
         return minus(total + waiting, left_out)
 
     def finalize(self, round: int, *, despite_damage: bool = False) -> Round:
@@ -256,9 +284,12 @@ class PostgresStore(Store):
                 table.put_tally(connection, round, "kept", kept.total())
                 fetch: Callable[..., Rows] = partial(_fetch, connection)
                 fetch("delete from tallies where round = ? and kind = 'running'", round)
-                fetch("delete from pending where round = ?", round)
+                for name in ("pending", "moved"):
+                    fetch(f"delete from {name} where round = ?", round)
+                fetch("update rounds set stored = ? where number = ?", total.total().n_reports, round)
                 fetch(protocol.FINALIZE_ROUND, round)
-                fetch(f"drop table blocks_{int(round)}, ids_{int(round)}")
+                # In the order in which a writer locks them; the other order would be a deadlock.
+                fetch(f"drop table ids_{int(round)}, blocks_{int(round)}")
         return self.round(round)
 
     def close(self) -> None:

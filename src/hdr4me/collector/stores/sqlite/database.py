@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from hdr4me.collector.batch import BLOCK_COLUMNS, Block, read_block
 from hdr4me.collector.errors import Damage, OnDamage, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
-from hdr4me.collector.stores.protocol import LAST_TOKEN, TABLES, Tables, migrate
+from hdr4me.collector.stores.protocol import LAST_TOKEN, TABLES, Registry, Rows, Tables, migrate
 from hdr4me.errors import FormatError
 
 APPLICATION = 0x68447234  # in the header of the file: it is a store of this program
@@ -34,7 +35,22 @@ SCHEMA: list[tuple[str, ...]] = [
            scope text not null, label text not null)""",
         """create table tallies (round integer, kind text, content blob not null,
            primary key (round, kind)) without rowid""",
-    )
+    ),
+    (
+        "create table settings (name text primary key, value text not null) without rowid",
+        "insert into settings values ('store', lower(hex(randomblob(16))))",
+        "alter table tokens add column expires integer not null default 0",
+        """update tokens set expires = strftime('%s', 'now') + 7776000,
+           scope = case when scope in ('read', 'admin') then scope else 'send' end""",
+        "update rounds set state = 'finalized' where state not in ('open', 'closed')",
+        """create table acts (number integer primary key autoincrement, minute text not null, act text not null,
+           who text not null)""",
+        *(
+            f"create trigger acts_{verb} before {verb} on acts "
+            "begin select raise(abort, 'the log of acts is append-only'); end"
+            for verb in ("update", "delete")
+        ),
+    ),
 ]
 
 _PRAGMAS = (
@@ -55,6 +71,10 @@ def store_errors(path: os.PathLike[str] | str) -> Iterator[None]:
     """Raise SQLite's errors as the store's."""
     try:
         yield
+    except UnicodeDecodeError as error:  # an error message that quotes damaged text
+        raise StoreError(
+            f"{path} is damaged: its schema is not readable; restore it from a backup"
+        ) from error
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_FULL:
@@ -68,9 +88,22 @@ def store_errors(path: os.PathLike[str] | str) -> Iterator[None]:
         raise StoreUnavailable(f"{path}: {error}") from error
 
 
+def create(path: Path) -> None:
+    """Create the file if it does not exist, readable by its owner only; SQLite's other files have the same mode."""
+    try:
+        if not path.exists():
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        elif (mode := path.stat().st_mode) & 0o077:
+            path.chmod(mode & 0o700)
+    except OSError as error:
+        raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}") from error
+
+
 def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
     """A connection without automatic transactions, for use by one thread at a time."""
     uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}"
+    if not readonly:
+        create(path)
     with store_errors(path):
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         for pragma in _PRAGMAS:
@@ -111,14 +144,97 @@ def prepare(connection: sqlite3.Connection, path: Path) -> int:
         if last != version:
             connection.execute(f"pragma application_id = {APPLICATION}")
             connection.execute(f"pragma user_version = {last}")
+    if last != version:
+        connection.execute("pragma wal_checkpoint(full)")  # the main file contains the store's id
     return last
+
+
+def real_path(path: str | os.PathLike[str]) -> Path:
+    """The path of a store without links; refused if the file has a second name, which could be opened beside it."""
+    try:
+        found = Path(path).resolve()
+        if found.is_dir():
+            raise FormatError(f"{path} is a directory, expected a store's file")
+        if found.exists() and found.stat().st_nlink > 1:
+            raise FormatError(
+                f"{path} has several hard links: remove the others, so that one process writes it"
+            )
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or "its links form a loop"
+        raise StoreUnavailable(f"{path} cannot be opened: {reason}") from None
+    return found
+
+
+@contextmanager
+def locked_inode(path: Path) -> Iterator[None]:
+    """Hold a lock of the file itself, whatever its name; BlockingIOError if another process holds it.
+
+    Only on Linux, where this kind of lock does not exclude SQLite's own locks.
+    """
+    if sys.platform != "linux":
+        yield
+        return
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def side_files(path: Path) -> list[Path]:
+    """The files that SQLite keeps beside a store and applies to it when it is opened."""
+    return [beside for kind in ("-wal", "-shm", "-journal") if (beside := Path(f"{path}{kind}")).exists()]
+
+
+def check_log(path: Path, owner: bytes) -> None:
+    """Refuse a write-ahead log that another store left under this name: SQLite would write it into this one.
+
+    `owner` is the id of the store that used the log, if it is known. A restored file is not in the mode of a log.
+    """
+    log = Path(f"{path}-wal")
+    if not path.exists() or not log.exists() or not log.stat().st_size:
+        return
+    with path.open("rb") as file:
+        restored = file.read(20)[18:20] == b"\1\1"
+    if not restored and owner:
+        uri = f"{path.as_uri()}?mode=ro&immutable=1"  # without its log
+        with store_errors(path), closing(sqlite3.connect(uri, uri=True)) as connection:
+            (stored,) = connection.execute("select value from settings where name = 'store'").fetchone()
+            restored = stored.encode() != owner
+    if restored:
+        raise FormatError(
+            f"{log} belongs to another store, which {path.name} has replaced: opening it would damage {path.name}. "
+            f"Remove {log.name} and {path.name}-shm"
+        )
+
+
+class SqliteRegistry(Registry):
+    """The tokens and the log of acts of an SQLite store, also while a collector writes to it."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path, self.name = real_path(path), str(path)
+        self._connection = connect(self.path)
+        prepare(self._connection, self.path)
+
+    def _rows(self, sql: str, *values: Any) -> Rows:
+        with transaction(self._connection, self.path) as connection:
+            return connection.execute(sql, values).fetchall()
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 def check_kind(connection: sqlite3.Connection, path: Path) -> None:
     """Raise an error unless the file is a store that this program can read."""
     if pragma(connection, "application_id") != APPLICATION:
         raise FormatError(f"{path} is not a store of this program")
-    migrate(max(pragma(connection, "user_version"), len(SCHEMA)), SCHEMA, connection.execute, str(path))
+    version = pragma(connection, "user_version")
+    if version < len(SCHEMA):
+        raise FormatError(f"{path} has schema {version}: start a collector with it once, which migrates it")
+    migrate(version, SCHEMA, connection.execute, str(path))
 
 
 def read_numbers(connection: sqlite3.Connection, numbers: Iterable[int], on_damage: OnDamage) -> list[Block]:

@@ -1,7 +1,8 @@
 """The store in one SQLite file: one process, one writer, every commit on the disk before it is acknowledged.
 
 The ids are in memory, so no index of random ids slows the writer down. A small block is appended under the next number.
-When there are many of them, or the hour is over, they are merged under a random number: the order of arrival is lost.
+When there are many of them they are merged under a random number, which removes the order of arrival; `maintain` merges
+the others, in steps, when the hour is over or the round is closed.
 """
 
 from __future__ import annotations
@@ -11,35 +12,48 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.client.lock import locked
-from hdr4me.collector.batch import FRESH, Batch, Block, grouped, joined, without_id
+from hdr4me.collector.batch import (
+    FRESH,
+    ID_SIZE,
+    Batch,
+    Block,
+    block_of,
+    grouped,
+    hour_now,
+    joined,
+    without_id,
+)
 from hdr4me.collector.errors import Damage, OnDamage, StoreBusy, StoreError, StoreUnavailable, UnknownRound
 from hdr4me.collector.stores import protocol
-from hdr4me.collector.stores.memory import SMALL, Live, count, minus
+from hdr4me.collector.stores.memory import SMALL, IdSet, Live, count, is_small, minus
 from hdr4me.collector.stores.protocol import Quarantine, Round, Rows, Store, Stored, log
 from hdr4me.collector.stores.sqlite import database as files
 from hdr4me.collector.stores.sqlite.database import INSERT_BLOCK, check_structure, read_numbers, scan
-from hdr4me.errors import FormatError, LedgerBusy
+from hdr4me.errors import LedgerBusy
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps
 
+_DELETED = (1 << 32) - 1  # the owner of ids whose reports are deleted
+_LAST_HOUR = 1 << 31
+
 
 @dataclass
 class _Change:
-    """The blocks that a transaction removes and adds."""
+    """The blocks that a transaction removes and adds, and where the ids of the removed ones are now."""
 
     gone: list[Block] = field(default_factory=list)
     made: list[Block] = field(default_factory=list)
+    moved: list[tuple[Block, Block | None]] = field(default_factory=list)
 
 
 class SqliteStore(Store):
@@ -47,28 +61,32 @@ class SqliteStore(Store):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(str(path))
-        self.path = Path(path)
+        self.path = files.real_path(path)
         self._lock = threading.RLock()
         self._live: dict[int, Live] = {}
         self._next_fresh = FRESH
-        self._loaded = False
+        self._loaded = self._stale_log = False
         self._closing = ExitStack()
-        if self.path.is_dir():
-            raise FormatError(f"{path} is a directory, expected a store's file")
+        lock = self.path.with_name(self.path.name + ".lock")
         try:
-            self._closing.enter_context(locked(self.path.with_name(self.path.name + ".lock"), 0.0))
-        except LedgerBusy:
-            raise StoreBusy(
-                f"{path} is open in another process: SQLite has one writer; stop that process, or use PostgreSQL"
-            ) from None
-        except OSError as error:
-            raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}") from error
-        try:
+            self._closing.enter_context(locked(lock, 0.0))
+            files.check_log(self.path, lock.read_bytes())
+            files.create(self.path)
+            self._closing.enter_context(files.locked_inode(self.path))
             self._connection: sqlite3.Connection | None = files.connect(self.path)
             self._closing.callback(self._connection.close)
             with files.store_errors(self.path):
                 self.schema_version = files.prepare(self._connection, self.path)
             self._ready()
+            lock.write_bytes(self.id.encode())
+        except (LedgerBusy, BlockingIOError):
+            self._closing.close()
+            raise StoreBusy(
+                f"{path} is open in another process: SQLite has one writer; stop that process, or use PostgreSQL"
+            ) from None
+        except OSError as error:
+            self._closing.close()
+            raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}") from error
         except BaseException:
             self._closing.close()
             raise
@@ -99,6 +117,9 @@ class SqliteStore(Store):
                 live.finalized_reports = self._stored_tally(number, survey, "all", rows).n_reports
             self._live[number] = live
         ids: dict[int, list[bytes]] = {number: [] for number in self._live}
+        owners: dict[int, list[tuple[int, int]]] = {
+            number: [] for number in self._live
+        }  # an owner, and its ids
         check_structure(connection, self._note)
         for block in scan(connection, self._note):
             if block.round not in self._live:
@@ -108,10 +129,34 @@ class SqliteStore(Store):
             live = self._live[block.round]
             live.running.add(block.rows(live.survey))
             ids[block.round].append(block.id_bytes)
+            owners[block.round].append((live.own(block.number), len(block)))
         for number, id in connection.execute("select round, id from deleted"):
             ids.setdefault(number, []).append(id)
+            owners.setdefault(number, []).append((_DELETED, 1))
         for number, live in self._live.items():
-            live.ids.add(b"".join(ids[number]))
+            of_ids = np.repeat(*np.array(owners[number], np.uint32).reshape(-1, 2).T)
+            live.ids.add(b"".join(ids[number]), of_ids)
+            if len(live.ids) < sum(map(len, ids[number])) // ID_SIZE:
+                self._remove_repeated(connection, number)
+                self._load(connection)
+                return
+
+    def _remove_repeated(self, connection: sqlite3.Connection, round: int) -> None:
+        """Keep one of several reports with the same id, and none that was deleted: a second writer stored them."""
+        known, numbers = IdSet(), [block.number for block in scan(connection, self._note, round)]
+        with files.transaction(connection, self.path):
+            for (id,) in connection.execute("select id from deleted where round = ?", (round,)):
+                known.add(id)
+            for block in read_numbers(connection, numbers, self._note):
+                new = ~known.find(block.id_bytes)
+                pairs = {id: p for id, p, one in zip(block.ids, block.payloads, new, strict=True) if one}
+                known.add(b"".join(pairs))
+                if len(pairs) < len(block):
+                    log.error("%s: %d reports are stored twice", self.name, len(block) - len(pairs))
+                    connection.execute("delete from blocks where number = ?", (block.number,))
+                    if pairs:
+                        rest = block_of(round, block.hour, block.source, pairs.items())
+                        connection.execute(INSERT_BLOCK, rest.row())
 
     def _place(self, block: Block) -> None:
         self._live[block.round].place(block)
@@ -155,14 +200,18 @@ class SqliteStore(Store):
         with self._lock:
             live = self._of(number)
             if live.state == "open":
-                day, change = max(live.opened, protocol.day_of(now)), _Change()
+                day = max(live.opened, protocol.day_of(now))
                 with self._transaction() as connection:
                     connection.execute(protocol.CLOSE_ROUND, (day.toordinal(), number))
-                    self._forget_order(connection, live, change, set())
-                with self._remembering():
-                    self._follow(change)
-                    live.state, live.closed = "closed", day
+                live.state, live.closed = "closed", day
             return live.public()
+
+    def correct_dates(self, day: date) -> None:
+        for name in ("opened", "closed"):
+            self._rows(f"update rounds set {name} = ? where {name} > ?", *[day.toordinal()] * 2)
+        with self._lock:
+            for live in self._live.values():
+                live.opened, live.closed = min(live.opened, day), live.closed and min(live.closed, day)
 
     def rounds(self) -> list[Round]:
         with self._lock:
@@ -191,51 +240,81 @@ class SqliteStore(Store):
             group.acknowledge(new)
 
     def _insert(self, blocks: Sequence[tuple[Block, NDArray[np.uint8]]]) -> None:
-        """Add new blocks in one transaction, merged with others if many are small or an hour is over."""
+        """Add new blocks in one transaction, merged with others if many are small."""
         change = _Change()
         with self._transaction() as connection:
-            hours = {(block.round, block.hour) for block, _ in blocks}
-            for number in {number for number, _ in hours}:
-                self._forget_order(connection, self._live[number], change, hours)
             for block, _ in blocks:
                 made = self._merged(connection, block, change)
                 change.made.append(made)
                 connection.execute(INSERT_BLOCK, made.row())
         with self._remembering():
             self._follow(change)
-            for block, rows in blocks:
+            for (block, rows), made in zip(blocks, change.made, strict=True):
                 live = self._live[block.round]
-                live.ids.add(block.id_bytes)
+                live.ids.add(block.id_bytes, live.own(made.number))
                 live.running.add(rows)
 
     def _merged(self, connection: sqlite3.Connection, block: Block, change: _Change) -> Block:
         """A small new block under the next number, or merged with the other small ones if they are many."""
-        if len(block) >= SMALL:
+        if not is_small(block):
             return block
         live = self._live[block.round]
         small = live.small.get((block.hour, block.source), set())
         if len(small) + 1 >= SMALL:
-            return joined([*self._removed(connection, live, small, change), block])
+            others = self._removed(connection, live, small, change)
+            made = joined([*others, block])
+            change.moved += [(other, made) for other in others]
+            return made
         return replace(block, number=self._next_fresh + len(change.made))
 
-    def _forget_order(
-        self, connection: sqlite3.Connection, live: Live, change: _Change, current: set[tuple[int, int]]
-    ) -> None:
-        """Merge the numbered blocks of hours that are not `current`, since numbers reveal the order of arrival."""
-        for (hour, _), numbers in sorted(live.fresh.items()):
-            if (live.number, hour) not in current:
-                others = self._removed(connection, live, numbers, change)
-                if others:
-                    change.made.append(joined(others))
-                    connection.execute(INSERT_BLOCK, change.made[-1].row())
+    def maintain(self) -> bool:
+        """Merge the numbered blocks of one hour and source that are over; then empty the log of deleted rows."""
+        if self._forget_order(hour_now()):
+            return True
+        if self._stale_log:
+            self._stale_log = not self._emptied_log()
+        return False
+
+    def _forget_order(self, hour: int) -> bool:
+        """Merge numbered blocks of one source in an hour before `hour`: their numbers reveal the order of arrival."""
+        with self._lock:
+            self._ready()
+            for live in self._live.values():
+                for (its_hour, _), numbers in live.fresh.items():
+                    if its_hour < hour or live.state != "open":
+                        self._merge(live, set(sorted(numbers)[:SMALL]))
+                        return True
+        return False
+
+    def _merge(self, live: Live, numbers: set[int]) -> None:
+        change = _Change()
+        with self._transaction() as connection:
+            others = self._removed(connection, live, numbers, change)
+            if others:
+                change.made.append(joined(others))
+                change.moved = [(other, change.made[0]) for other in others]
+                connection.execute(INSERT_BLOCK, change.made[0].row())
+        with self._remembering():
+            self._follow(change)
+
+    def _emptied_log(self) -> bool:
+        """Empty the write-ahead log, which still holds deleted rows; False while a reader or a writer uses it."""
+        with files.store_errors(self.path), closing(files.connect(self.path)) as connection:
+            connection.execute("pragma busy_timeout = 0")
+            return bool(connection.execute("pragma wal_checkpoint(truncate)").fetchone()[0] == 0)
 
     def _removed(
         self, connection: sqlite3.Connection, live: Live, numbers: set[int], change: _Change
     ) -> list[Block]:
         """Blocks that are removed from the file to be merged; damaged ones stay and are not tried again."""
         found = read_numbers(connection, sorted(numbers), self._note)
-        live.blocks -= numbers - {block.number for block in found}
-        numbers.intersection_update({block.number for block in found})
+        damaged = numbers - {block.number for block in found}
+        live.blocks -= damaged
+        if damaged:
+            live.small, live.fresh = (
+                {key: rest for key, of_key in held.items() if (rest := of_key - damaged)}
+                for held in (live.small, live.fresh)
+            )
         connection.executemany("delete from blocks where number = ?", [(block.number,) for block in found])
         change.gone += found
         return found
@@ -246,21 +325,22 @@ class SqliteStore(Store):
             self._live[block.round].displace(block)
         for block in change.made:
             self._place(block)
+        for block, target in change.moved:
+            self._live[block.round].move(block.number, None if target is None else target.number)
 
     def delete(self, round: int, id: bytes) -> bool:
         with self._lock:
             live = self._of(round)
             protocol.check_delete(round, live.state, id)
-            if not live.ids.find(id).any():
+            owner = live.ids.owner(id)
+            if owner is None or owner == _DELETED or live.owners[owner] < 0:
                 return False
             with self._transaction() as connection:
-                sql = "select number from blocks where round = ? and instr(ids, ?)"
-                numbers = [number for (number,) in connection.execute(sql, (round, id)).fetchall()]
-                found = [b for b in read_numbers(connection, numbers, self._note) if id in b.ids]
+                found = [b for b in read_numbers(connection, [live.owners[owner]], self._note) if id in b.ids]
                 if not found:
                     return False
                 rest, gone = without_id(found[0], id)
-                change = _Change([found[0]], [] if rest is None else [rest])
+                change = _Change([found[0]], [] if rest is None else [rest], [(found[0], rest)])
                 connection.execute("delete from blocks where number = ?", (found[0].number,))
                 for block in change.made:
                     connection.execute(INSERT_BLOCK, block.row())
@@ -268,7 +348,7 @@ class SqliteStore(Store):
             with self._remembering():
                 self._follow(change)
                 live.running.subtract(count([gone], live.survey))
-            self.truncate()
+            self._stale_log = True
             return True
 
     def _snapshot(self, stack: ExitStack) -> sqlite3.Connection:
@@ -339,7 +419,7 @@ class SqliteStore(Store):
                 finalized = Live(round, live.survey, "finalized", live.opened, live.closed, total.n_reports)
                 self._live[round] = finalized
             self._shrink()
-            self.truncate()
+            self._stale_log = not self._emptied_log()
             return finalized.public()
 
     def _shrink(self) -> None:
@@ -355,19 +435,14 @@ class SqliteStore(Store):
     def free_space(self) -> int | None:
         return shutil.disk_usage(self.path.absolute().parent).free
 
-    def truncate(self) -> None:
-        """Empty the write-ahead log, which still holds deleted rows; a reader may delay it."""
-        with self._lock:
-            if self._connection is not None:
-                with files.store_errors(self.path):
-                    self._connection.execute("pragma wal_checkpoint(truncate)")
-
     def close(self) -> None:
         with self._lock:
             if self._connection is None:
                 return
             try:
-                self.truncate()
+                while self._forget_order(_LAST_HOUR):
+                    pass
+                self._emptied_log()
             except StoreError as error:  # the log stays, and is read from there
                 log.warning("%s", error)
             self._connection = None

@@ -38,7 +38,7 @@ def test_a_bit_that_lost_every_record(tmp_path: Path) -> None:
             assert Local(1).perturb(path, survey, tmp_path / "out.parquet") == N
         except FormatError as error:
             told.append(str(error))
-    assert any("is damaged: 0 rows were read where its footer says 300" in message for message in told)
+    assert any("is damaged: it has 0 rows, but its footer claims 300" in message for message in told)
 
 
 def test_a_footer_that_contradicts_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,15 +49,15 @@ def test_a_footer_that_contradicts_itself(tmp_path: Path, monkeypatch: pytest.Mo
     content = path.read_bytes()
     rows = content.rindex(b"\xd8\x04")  # 300 as the footer writes it
     path.write_bytes(content[:rows] + b"\xd6\x04" + content[rows + 2 :])
-    with pytest.raises(FormatError, match="its footer says 299 rows, its row groups say 300"):
+    with pytest.raises(FormatError, match="its footer claims 299 rows, its row groups 300"):
         list(record_batches(path, SURVEY))
     (part,) = plan_parts(RecordFiles(path), 1)
     assert part.row_groups is None
     path.write_bytes(content[:-20])
     (part,) = plan_parts(RecordFiles(path), 1)
-    with pytest.raises(FormatError, match="is not a whole Parquet file"):
+    with pytest.raises(FormatError, match="is not a complete Parquet file"):
         list(read_part(part, SURVEY.schema, 1000))
-    with pytest.raises(InvalidInput, match="give files to Spark"):
+    with pytest.raises(InvalidInput, match="save the records to a file"):
         plan_parts(RecordFiles("-"), 1)
 
 
@@ -87,9 +87,9 @@ def test_files_without_records_are_errors(tmp_path: Path) -> None:
         ):
             for batch in batches:
                 writer.write_batch(batch)
-        with pytest.raises(FormatError, match=r"e\.arrow holds no records"):
+        with pytest.raises(FormatError, match=r"e\.arrow contains no records"):
             list(record_batches(tmp_path / "e.arrow", SURVEY))
-    with pytest.raises(FormatError, match=r"e\.parquet holds no records"):
+    with pytest.raises(FormatError, match=r"e\.parquet contains no records"):
         list(record_batches(tmp_path / "e.parquet", SURVEY))
     with pytest.raises(FormatError, match="there are no records"):
         Local(1).perturb(empty, SURVEY, tmp_path / "out.parquet")
@@ -98,8 +98,8 @@ def test_files_without_records_are_errors(tmp_path: Path) -> None:
     assert not (tmp_path / "out.parquet").exists()
 
 
-def test_parts_of_files_are_the_whole(tmp_path: Path) -> None:
-    """What executors read in pieces is what one machine reads."""
+def test_parts_of_files_add_up_to_the_file(tmp_path: Path) -> None:
+    """Executors that read parts of a file get the records of the local engine."""
     pq.write_table(table(1000), tmp_path / "a.parquet", row_group_size=64)
     (tmp_path / "b.csv").write_text("x,c\n" + "0.5,a\n" * 10)
     files = RecordFiles(tmp_path)

@@ -1,4 +1,4 @@
-"""The heavy set: one whole number proves a whole family."""
+"""The k-subset response: one fraction proves the privacy of a family."""
 
 from __future__ import annotations
 

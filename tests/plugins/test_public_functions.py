@@ -237,20 +237,22 @@ def test_the_survey_is_explained(audience: str, survey: hd.Survey) -> None:
 
 
 def test_the_explained_record_has_every_value(survey: hd.Survey) -> None:
-    line = next(line for line in hd.explain(survey).markdown().splitlines() if "made-up values" in line)
+    line = next(line for line in hd.explain(survey).markdown().splitlines() if "with these values" in line)
     assert set(json.loads(line[line.index("{") : line.rindex("}") + 1])) == set(NAMES)
 
 
-def test_the_collector_takes_and_counts_them(survey: hd.Survey, tmp_path: Path) -> None:
+def test_the_collector_accepts_and_counts_them(survey: hd.Survey, tmp_path: Path) -> None:
     pytest.importorskip("starlette")
     from collector_service import Service, serving
 
     from hdr4me.collector import open_store
+    from hdr4me.collector.stores.protocol import ANYONE
 
     client = hd.Client(survey)
     reports = [client.report({"visits": i % 11, "likes": WORDS[i % 5], "pet": "dog"}) for i in range(60)]
     store = open_store(tmp_path / "reports.db")
     store.open_round(survey, now=datetime.now(UTC))
+    store.add_token(ANYONE, "send")
 
     async def work(service: Service) -> None:
         lines = [
@@ -284,7 +286,7 @@ def test_the_mechanism_is_compared_or_refused() -> None:
     assert found is None or {row.mechanism for row in found.rows} == {"shy"}
 
 
-def test_the_study_of_the_paper_takes_the_mechanism(
+def test_the_study_of_the_paper_accepts_the_mechanism(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--data", "uniform", "--users", "300", "--dims", "3", "--epsilon", "2", "--mechanism", "shy"]

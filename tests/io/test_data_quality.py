@@ -1,4 +1,4 @@
-"""The account: counted by columns, equal to counting one by one, and a column of nothing is never perturbed unseen."""
+"""The data-quality report: column counts equal value-by-value counts, and unusable columns are refused."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from hdr4me.engines import Local
-from hdr4me.errors import InvalidInput
+from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io import DataQuality, RecordsWarning, data_quality, judge
 from hdr4me.io.columns import from_batch
-from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.io.quality import quality_path
+from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Survey
 from hdr4me.survey.values import as_number
+from hdr4me.tally import Tally
 
 NUMBER = Numeric("v", 0, 300)
 TOWN = Categorical("v", ["Bath", "Ely"])
@@ -48,7 +50,7 @@ NUMBERS = {
 
 
 def numeric_state(value: Any) -> int:
-    """One value, as the account should see it: 1 missing, 2 unknown, 3 low, 4 high, 0 usable."""
+    """One value, as the data-quality report counts it: 1 missing, 2 unknown, 3 low, 4 high, 0 usable."""
     number = as_number(value)
     if number != number:
         blank = value is None or value != value or str(value).strip().lower() in ("", "na", "nan")
@@ -119,15 +121,89 @@ def test_a_wholly_unusable_column_is_refused(name: str, suffix: str, tmp_path: P
 
 
 def test_above_one_in_a_hundred_is_warned_of(tmp_path: Path) -> None:
-    asked = survey(NUMBER)
-    small_sample, many = ([None] * k + [1.0] * (1000 - k) for k in (10, 11))
+    asked = survey(Numeric("v", 0, 300, default=150))
+    fewer, many = ([None] * k + [1.0] * (1000 - k) for k in (10, 11))
     Local(1).perturb(
-        pa.table({"v": small_sample}), asked, tmp_path / "a.parquet"
+        pa.table({"v": fewer}), asked, tmp_path / "a.parquet"
     )  # a warning would be an error here
     with pytest.warns(
         RecordsWarning, match=r"column 'v': 11 of 1,000 values \(1.1 %\) are missing and count as 150"
     ):
         Local(1).perturb(pa.table({"v": many}), asked, tmp_path / "b.parquet")
+
+
+@pytest.mark.parametrize("wrong", [None, "1,234"])
+def test_a_single_value_without_a_declared_treatment_is_refused(wrong: str | None, tmp_path: Path) -> None:
+    """76 % of a column of numbers written as "11,960" counted as the middle of the range."""
+    table = pa.table({"v": pa.array(["1"] * 999 + [wrong])})
+    reason = "missing" if wrong is None else "not numbers"
+    message = rf"column 'v': 1 of 1,000 values \(0.1 %\) are {reason}, and the schema declares neither"
+    with pytest.raises(InvalidInput, match=message) as refused:
+        Local(1).perturb(table, survey(NUMBER), tmp_path / "a.parquet")
+    assert "1,234" not in str(refused.value)
+    with pytest.raises(InvalidInput, match=message):
+        list(Local(1).reports(table, survey(NUMBER)))
+    with pytest.raises(InvalidInput, match=message):
+        Local(1).table(table, survey(NUMBER))
+    for declared in (Numeric("v", 0, 300, default=10), Numeric("v", 0, 300, optional=True)):
+        assert len(list(Local(1).reports(table, survey(declared)))) == 1
+    judge(Local(1).data_quality(table, survey(NUMBER)), allow_unusable=True)
+
+
+@pytest.mark.parametrize(
+    "dimension", [Numeric("v", 0, 300, default=10), Categorical("v", ["1", "2"], default="2")]
+)
+def test_more_than_five_in_a_hundred_replaced_values_are_refused(dimension: Dimension) -> None:
+    asked = survey(dimension)
+    fewer, many = (pa.table({"v": pa.array([None] * k + ["1"] * (1000 - k))}) for k in (50, 51))
+    with pytest.warns(RecordsWarning, match=r"50 of 1,000 values \(5 %\) are missing and count as"):
+        assert len(next(Local(1).reports(fewer, asked))) == 1000
+    with pytest.raises(InvalidInput, match=r"51 of 1,000 values \(5.1 %\) are missing .* biases the answer"):
+        next(Local(1).reports(many, asked))
+
+
+def test_the_blocks_before_the_last_come_before_the_judgment() -> None:
+    """The share of replaced values is known at the end; records of one block are judged before any report."""
+    one = pa.RecordBatch.from_pydict({"v": pa.array(["1", None])})
+    reports = Local(1).reports(pa.Table.from_batches([one]), survey(NUMBER))
+    with pytest.raises(InvalidInput, match="declares neither"):
+        next(reports)
+
+
+def test_the_report_is_stored_next_to_the_reports_and_the_answer_shows_it(tmp_path: Path) -> None:
+    """From records over reports and a saved tally to the answer; other files and the reports do not change."""
+    asked = survey(Numeric("v", 0, 300, default=10))
+    table = pa.table({"v": [None] * 40 + [1.0] * 960})
+    for name in ("a.parquet", "b.jsonl"):
+        with pytest.warns(RecordsWarning, match="40 of 1,000 values"):
+            Local(1).perturb(table, asked, tmp_path / name)
+    beside = quality_path(tmp_path / "a.parquet")
+    assert beside.name == "_a.parquet.quality.json"
+    assert beside.stat().st_mode & 0o777 == 0o600
+    assert "do not publish" in beside.read_text()
+    tally = Local(1).tally(tmp_path, asked)  # a folder: the data-quality reports are not taken for reports
+    assert tally.n_reports == 2000
+    assert tally.data_quality is not None
+    assert tally.data_quality.counts.tolist() == [[2000, 80, 0, 0, 0]]
+    tally.save(tmp_path / "t.tally")
+    loaded = Tally.load(tmp_path / "t.tally")
+    remark = "80 of 2,000 values (4 %) are missing and count as 10"
+    assert loaded.estimate().notes == (remark,)
+    assert loaded.ask("mean", "v").notes == (remark,)
+    assert (loaded + loaded).remarks["v"].startswith("160 of 4,000")
+    tally.data_quality = None
+    tally.save(tmp_path / "t.tally")
+    assert not any(Tally.load(tmp_path / "t.tally").estimate().notes)
+
+
+def test_a_damaged_data_quality_file_is_an_error(tmp_path: Path) -> None:
+    asked, reports = survey(NUMBER), tmp_path / "a.parquet"
+    Local(1).perturb(pa.table({"v": [1.0, 2.0]}), asked, reports)
+    quality_path(reports).write_text("{}")
+    with pytest.raises(FormatError, match=r"_a\.parquet\.quality\.json is not a data-quality report"):
+        Local(1).tally(reports, asked)
+    quality_path(reports).unlink()
+    assert Local(1).tally(reports, asked).data_quality is None
 
 
 def test_missing_that_is_asked_is_no_warning(tmp_path: Path) -> None:
@@ -139,7 +215,7 @@ def test_missing_that_is_asked_is_no_warning(tmp_path: Path) -> None:
     ]
 
 
-def test_accounts_add_up_over_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_quality_reports_of_batches_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hdr4me.io.reading.batch_rows", lambda survey: 7)
     values = [None if i % 5 == 0 else float(i) for i in range(400)]
     found: list[DataQuality] = []

@@ -1,4 +1,4 @@
-"""Would I notice false reports? The evidence against honest counts, by the share of fakes at the worst cell."""
+"""Are poisoned reports detected? The p-value of the tests, by the share of poisoned reports."""
 
 # %%
 import sys
@@ -10,21 +10,21 @@ import hdr4me as hd
 from hdr4me.auditing import watch
 from hdr4me.tally import Tally
 
-# %% Honest ages, and fakes that all name the cell with the largest decoded value.
+# %% Users with normally distributed ages, and poisoned reports of the cell with the largest decoded value.
 rng = np.random.default_rng(1)
 survey = hd.Survey(hd.Schema([hd.Numeric("age", 0, 120)]), epsilon=1.0)
 channel = survey.channels[0]
 rows = np.array(channel.weights) / 2**32
 level = np.linspace(0, 120, len(rows))
 ages = np.exp(-(((level - 45) / 18) ** 2) / 2)
-honest = ages / ages.sum() @ rows
+expected = ages / ages.sum() @ rows
 worst = int(np.argmax(channel.decoders["value"]))
 
 
 def p_value(share: float, n: int) -> float:
-    """The smallest adjusted p-value of all alarms; 1 if none rings."""
+    """The smallest adjusted p-value of all alarms; 1 without an alarm."""
     tally = Tally(survey)
-    tally.counts[:] = rng.multinomial(n - round(share * n), honest / honest.sum())
+    tally.counts[:] = rng.multinomial(n - round(share * n), expected / expected.sum())
     tally.counts[worst] += round(share * n)
     tally.n_reports = n
     return max(1e-12, min([alarm.p_value for alarm in watch(tally, level=0.5).alarms], default=1.0))
@@ -36,10 +36,10 @@ figure = Figure(figsize=(6.4, 4.0), layout="constrained")
 axes = figure.subplots()
 for n in (10_000, 100_000):
     axes.plot([100 * s for s in shares], [p_value(s, n) for s in shares], "o-", label=f"{n:,} reports")
-axes.axhline(0.001, color="grey", ls=":", label="alarm")
-axes.set(yscale="log", xlabel="false reports (%)", ylabel="adjusted p-value (at least 1e-12)")
+axes.axhline(0.001, color="gray", ls=":", label="alarm")
+axes.set(yscale="log", xlabel="poisoned reports (%)", ylabel="adjusted p-value (at least 1e-12)")
 axes.legend(frameon=False)
 
 # %%
 if __name__ == "__main__":
-    figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "fakes.png", dpi=100)
+    figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "poisoned_reports.png", dpi=100)

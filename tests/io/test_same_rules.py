@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hdr4me as hd
-from hdr4me.io.columns import DataQuality, RecordsWarning
+from hdr4me.io.quality import DataQuality, RecordsWarning
 
 DOSE = hd.Categorical("dose", ["0.5", "2.1", "3", "other"], default="other")
 
@@ -42,7 +42,7 @@ def test_choices_of_which_some_are_unknown_are_counted(tmp_path: Path) -> None:
     ]
     notes = " ".join(quality.notes())
     assert "10 of 20 values (50 %) are partly unknown and only the known categories count" in notes
-    assert not quality.unusable()
+    assert "1 of 20 values (5 %) are none of the categories, and the schema" in quality.refused()[0]
     path.write_text("spoken\n" + "de|nl\n" * 10, encoding="utf-8")
     with pytest.warns(RecordsWarning, match="only the known categories count"):
         hd.engines.Local(threads=1).perturb(path, survey, tmp_path / "out.parquet")
@@ -51,4 +51,6 @@ def test_choices_of_which_some_are_unknown_are_counted(tmp_path: Path) -> None:
 def test_a_column_whose_choices_are_all_unknown_is_unusable() -> None:
     schema = hd.Schema([hd.Selection("spoken", ["de", "en"], 1)])
     assert DataQuality(schema, np.array([[5, 0, 5, 0, 0]])).unusable()
-    assert not DataQuality(schema, np.array([[5, 5, 0, 0, 0]])).unusable()  # choosing nothing is an answer
+    assert DataQuality(
+        schema, np.array([[5, 5, 0, 0, 0]])
+    ).unusable()  # missing is not the same as nothing chosen

@@ -1,4 +1,4 @@
-"""How near the twins are to the continuous mechanisms; that they are private and unbiased is the contract suite's."""
+"""The accuracy of discretizations; their privacy and unbiasedness are tested by the contracts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism
-from hdr4me.mechanisms.discretize import exact_twin
+from hdr4me.mechanisms.discretize import discretized
 from hdr4me.mechanisms.law import Calibration, Mechanism
 
 T = np.linspace(-1, 1, 101)
@@ -81,12 +81,12 @@ def test_hybrid_is_duchi_below_its_threshold_and_a_window_at_huge_budgets():
     assert mechanism("hybrid", epsilon=100.0).exact().n_cells == 254
 
 
-def test_a_table_is_its_own_twin():
+def test_a_table_is_its_own_discretization():
     table = mechanism("duchi", epsilon=1.0).exact()
-    assert exact_twin(table) is table
+    assert discretized(table) is table
 
 
-def test_unknown_mechanisms_have_no_twin():
+def test_unknown_mechanisms_have_no_discretization():
     class Strange(Mechanism):
         name = "strange"
         epsilon = 1.0
@@ -102,4 +102,4 @@ def test_unknown_mechanisms_have_no_twin():
             raise NotImplementedError
 
     with pytest.raises(InvalidInput, match="strange"):
-        exact_twin(Strange())
+        discretized(Strange())

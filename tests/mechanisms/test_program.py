@@ -54,7 +54,7 @@ def plain(epsilon: float, levels: np.ndarray, outputs: np.ndarray, prior: np.nda
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("averaged", [False, True])
-def test_agrees_with_the_plain_programme(epsilon, averaged):
+def test_agrees_with_the_plain_linear_program(epsilon, averaged):
     unit = 1 / math.tanh(epsilon / 2)
     half, side = np.linspace(0, 1, 3) / unit, np.linspace(0, 1.5, 13)[1:]
     folded = np.array([0.2, 0.4, 0.4]) if averaged else None

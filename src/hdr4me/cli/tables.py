@@ -1,0 +1,128 @@
+"""hdr4me tables: contingency tables, associations and synthetic records from a tally of joint questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from hdr4me.atomic import replacing, write_text
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import HTML, JSON, PNG, File, Texts
+from hdr4me.cli.output import print_json, print_note, print_table, working
+from hdr4me.pages import html as pages
+from hdr4me.pages.answer import as_csv
+from hdr4me.pages.html import provenance
+
+if TYPE_CHECKING:
+    from hdr4me.contingency import Contingency
+
+_MODEL = "No question asks exactly these attributes together: the shares follow from the fitted model."
+_SYNTHETIC = (
+    "Synthetic records preserve the fitted tables. They do not preserve relations that no question asks together, "
+    "or that are weaker than the noise."
+)
+
+
+def tables(
+    tallies: Annotated[list[Path], Argument(help="One or more tallies of a survey with joint questions.")],
+    table: Annotated[
+        Texts, Option(metavar="<a,b>", help="Print the table of these attributes (repeat).")
+    ] = None,
+    confidence: Annotated[float, Option(help="Confidence level of the intervals.")] = 0.95,
+    synthetic: Annotated[
+        File, Option(help="Write synthetic records to this file (.parquet or .csv).")
+    ] = None,
+    rows: Annotated[int, Option(help="Number of synthetic records.")] = 10_000,
+    seed: Annotated[int, Option(help="Seed of the synthetic records.")] = 1,
+    html: HTML = None,
+    png: PNG = None,
+    csv: Annotated[File, Option(help="Write the cells of the tables as CSV.")] = None,
+    json: JSON = False,
+) -> None:
+    """Estimate tables of several attributes, their associations, and synthetic records, from joint questions.
+
+    All tables agree with one another: they are those of one joint distribution, which is fitted to all answers as
+    closely as the noise allows. Create the survey with: hdr4me survey schema.toml --tables pairs.
+
+    Example: hdr4me tables week.tally --table sex,income --html tables.html --synthetic people.parquet
+    """
+    from hdr4me.contingency import tables as fitted_tables
+
+    opt.check("--confidence", confidence, 0 < confidence < 1, "a number between 0 and 1")
+    opt.check_outputs([synthetic, html, csv], tallies, png=png)
+    loaded = opt.load_sum(tallies)
+    with opt.named_options(n="--rows"), working("fitting the joint distribution"):
+        found = fitted_tables(loaded)
+        chosen = [found.table(*text.replace(" ", "").split(","), level=confidence) for text in table or []]
+        associations = found.associations(level=confidence)
+        people = found.sample(rows, seed) if synthetic is not None else None
+    survey = loaded.survey
+    made = provenance(survey.fingerprint, survey.epsilon, confidence)
+    if people is not None and synthetic is not None:
+        _write(people, synthetic)
+    drawn = chosen or [found.table(*list(found.attributes)[:1], level=confidence)]
+    if not chosen and associations:
+        drawn = [found.table(associations[0]["first"], associations[0]["second"], level=confidence)]
+    title = survey.name or "Tables"
+    opt.write_results(html, png, made, lambda: _page(title, associations, drawn), lambda: drawn[0].plot())
+    if csv is not None:
+        cells = [row | {"table": " × ".join(one.names)} for one in drawn for row in one.rows()]
+        heads = list(
+            dict.fromkeys(
+                ["table", *(name for one in drawn for name in one.names), "share", "lower", "upper"]
+            )
+        )
+        write_text(csv, as_csv(cells, heads, made))
+        print_note(f"wrote {csv}")
+    if json:
+        listed = [{"attributes": one.names, "measured": one.measured, "cells": one.rows()} for one in chosen]
+        print_json({**made, "reports": loaded.n_reports, "associations": associations, "tables": listed})
+        return
+    percent = f"{100 * confidence:g} %"
+    if not chosen:
+        shown = [list(row.values()) for row in associations[:20]]
+        print_table(f"Association of attributes (Cramér's V), {percent} confidence intervals",
+                    ["first", "second", "Cramér's V", "lower", "upper"], shown)  # fmt: skip
+    for one in chosen:
+        shown = [list(row.values()) for row in one.rows()]
+        print_table(f"Shares, {percent} confidence intervals", [*one.names, "share", "lower", "upper"], shown)
+        if not one.measured:
+            print_note(_MODEL)
+    if people is not None:
+        print_note(f"{_SYNTHETIC} Wrote {rows:,} records to {synthetic}.")
+
+
+def _write(people: Any, path: Path) -> None:
+    """Write synthetic records in the format of the suffix."""
+    import pyarrow.csv as text
+    import pyarrow.parquet as pq
+
+    opt.check(
+        "--synthetic", path, path.suffix in (".parquet", ".csv"), "a file that ends in .parquet or .csv"
+    )
+    with replacing(path) as temporary:
+        (pq.write_table if path.suffix == ".parquet" else text.write_csv)(people, temporary)
+
+
+def _page(title: str, associations: list[dict[str, Any]], drawn: list[Contingency]) -> str:
+    """Associations, and each table with a heat map."""
+    parts = [
+        pages.section(
+            "Associations (Cramér's V)",
+            pages.table(
+                ["first", "second", "Cramér's V", "lower", "upper"], [list(x.values()) for x in associations]
+            ),
+        )
+    ]
+    for one in drawn:
+        name = " × ".join(one.names)
+        cells = pages.table(
+            [*one.names, "share", "lower", "upper"], [list(row.values()) for row in one.rows()]
+        )
+        picture = [pages.figure(one.plot(), name)] if len(one.names) == 2 else []
+        parts.append(pages.section(name, *picture, cells))
+    return pages.page(
+        title, "Tables of several attributes, fitted to the answers of joint questions.", *parts
+    )

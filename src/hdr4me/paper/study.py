@@ -1,0 +1,187 @@
+"""`study`: predicted and simulated error of mechanisms and re-calibration methods on data of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hdr4me.errors import InvalidInput
+from hdr4me.pages import html
+from hdr4me.pages.counted import counted
+from hdr4me.paper.cells import Cell, CellResult, predicted_errors, run_cell
+from hdr4me.paper.datasets import SYNTHETIC, Dataset, chosen_dimensions, load_own, normalize, synthetic
+from hdr4me.paper.methods import DEFAULT, METHODS, LambdaChoice, Variant, lambda_choice_named
+from hdr4me.paper.studies import DATASETS, Own, Results, own_cells
+
+
+@dataclass(frozen=True, repr=False)
+class Study:
+    """The cells of a study: one for each mechanism, budget and number of dimensions.
+
+    Parameters
+    ----------
+    results, predictions
+        The finished cells, and the predicted MSE of each method in each cell.
+    lambda_choice, methods
+        The choice of λ* for L1 and L2, and the methods of the table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = study(np.random.default_rng(1).uniform(-1, 1, (1000, 4)), "laplace", epsilon=[4, 8], repeats=10)
+    >>> [(row["epsilon"], row["method"]) for row in found.table][:2]
+    [(4.0, 'naive'), (4.0, 'l1')]
+    """
+
+    results: tuple[CellResult, ...]
+    predictions: tuple[dict[Variant, float], ...]
+    lambda_choice: LambdaChoice
+    methods: tuple[str, ...]
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """One row for each cell and method: predicted MSE (None for `auto`), simulated MSE and its standard error."""
+        rows = []
+        for result, predictions in zip(self.results, self.predictions, strict=True):
+            cell, naive = result.cell, result.outcome("naive")
+            about = {
+                "mechanism": cell.mechanism,
+                "epsilon": cell.epsilon,
+                "users": cell.users,
+                "dims": cell.dims,
+            }
+            have = {item.method for item in result.outcomes}
+            for method in (name for name in self.methods if name in have):
+                found = result.outcome(method, self.lambda_choice)
+                rows.append(
+                    about
+                    | {"sampled": cell.m, "method": method, "predicted_mse": predictions.get(found.variant)}
+                    | {"mse": found.mse, "standard_error": found.standard_error}
+                    | {"ratio_to_naive": found.mse / naive.mse}
+                )
+        return rows
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def to_arrow(self) -> Any:
+        """The table as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(self.table)
+
+    def plot(self) -> Any:
+        """MSE curves in the style of Figures 4 and 5: a matplotlib figure with one panel for each mechanism."""
+        from hdr4me.paper.figures import drawn
+
+        axis, panels = Results(self.results, ()).own_panels()
+        return drawn(panels, axis, self.lambda_choice)
+
+    def __repr__(self) -> str:
+        cell = self.results[0].cell
+        cells = counted(len(self.results), "cell")
+        return f"<Study of {cell.users:,} users, {cells}, methods {', '.join(self.methods)}>"
+
+    def _repr_html_(self) -> str:
+        rows = self.table
+        return html.paragraph(repr(self)[1:-1]) + html.table(
+            tuple(rows[0]), [tuple(row.values()) for row in rows]
+        )
+
+
+def study(
+    data: Any,
+    mechanisms: str | Sequence[str] = ("laplace", "piecewise", "square_wave"),
+    epsilon: float | Sequence[float] = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2),
+    sampled: int | Sequence[int] | None = None,
+    methods: Sequence[str] = ("naive", "l1", "l2"),
+    repeats: int = 20,
+    seed: int = 1,
+    workers: int = 1,
+    *,
+    dims: int | Sequence[int] | None = None,
+    normalization: str = "min-max",
+    lambda_choice: str = DEFAULT.name,
+) -> Study:
+    """Predict and simulate the MSE of mechanisms and methods on these data, as in Figures 4 and 5 of the paper.
+
+    Every argument that accepts a list is swept.
+
+    Parameters
+    ----------
+    data
+        Numbers [users, dimensions] as an array or data frame, a file, or "gaussian", "poisson", "uniform" or "cov19".
+    mechanisms
+        Names of mechanisms, also registered ones.
+    epsilon, sampled
+        The total budget, and how many dimensions each user reports: None is all of them.
+    methods
+        Some of "naive", "l1", "l2", "auto", "oracle", "clip", "zeros" and "calibrated".
+    repeats, seed, workers
+        Simulated collections per cell, the seed, and the number of threads. The threads do not change the numbers.
+    dims
+        Numbers of dimensions, drawn from those of the data as in Figure 5; None is all of them.
+    normalization
+        "min-max" scales each dimension to [−1, 1] by its extremes; "fixed" clips the values to [−1, 1].
+    lambda_choice
+        The choice of λ* for L1 and L2, such as "z2-noise-domain".
+
+    Examples
+    --------
+    >>> found = study("gaussian", ["laplace"], epsilon=8.0, methods=("naive", "l1"), repeats=5, dims=8)
+    >>> print(found)
+    <Study of 100,000 users, 1 cell, methods naive, l1>
+    """
+    chosen = lambda_choice_named(lambda_choice)
+    wanted = tuple(dict.fromkeys(["naive", *methods]))
+    for name in wanted:
+        if name not in METHODS:
+            raise InvalidInput.of("methods", name, f"use some of {', '.join(METHODS)}")
+    sizes = _many(dims) if dims is not None else None
+    whole = _dataset(data, max(sizes) if sizes else None, seed, normalization)
+    own = Own(
+        whole.name,
+        whole.users,
+        sizes or (whole.dims,),
+        tuple(float(e) for e in _many(epsilon)),
+        tuple(_many(mechanisms)),
+        repeats,
+        () if sampled is None else _many(sampled),
+    )
+    cells = own_cells(own)
+
+    def run(cell: Cell) -> tuple[CellResult, dict[Variant, float]]:
+        columns = np.arange(whole.dims)
+        if cell.dims != whole.dims:
+            columns = chosen_dimensions(whole.dims, cell.dims, seed)
+        return run_cell(cell, whole, columns, seed, wanted), predicted_errors(cell, whole, columns, wanted)
+
+    with ThreadPoolExecutor(max(workers, 1)) as pool:
+        found = list(pool.map(run, cells))
+    return Study(tuple(r for r, _ in found), tuple(p for _, p in found), chosen, wanted)
+
+
+def _many(given: Any) -> tuple[Any, ...]:
+    return (given,) if isinstance(given, str) or np.ndim(given) == 0 else tuple(given)
+
+
+def _dataset(data: Any, dims: int | None, seed: int, way: str) -> Dataset:
+    """The data in [−1, 1]."""
+    if isinstance(data, str) and data in SYNTHETIC:
+        users, own = DATASETS[data]
+        return synthetic(data, users, dims or own, seed)
+    if isinstance(data, str | Path):
+        from hdr4me.paper.datasets import describe
+
+        return load_own(Path(data), describe(Path(data)).n_rows, way)
+    values = np.asarray(data, dtype=np.float64)
+    if values.ndim != 2 or len(values) < 2 or not np.isfinite(values).all():
+        raise InvalidInput("data must be finite numbers [users, dimensions], with at least two users")
+    columns = [normalize(values[:, j], way, -1.0, 1.0) for j in range(values.shape[1])]
+    return Dataset("data", "own data", len(values), len(columns), way, lambda j: columns[j])

@@ -1,0 +1,986 @@
+"""Attacks on a collector and mistakes of its operator: each test failed before the defense was written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import secrets
+import shutil
+import sqlite3
+import stat
+import threading
+import time
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+from collector_memory import Arrival, memory_store, write
+from collector_service import Service, live, serving
+
+from hdr4me.cli import main
+from hdr4me.client import Client
+from hdr4me.collector import open_registry, open_store
+from hdr4me.collector.access import digest
+from hdr4me.collector.backup import backup, restore
+from hdr4me.collector.batch import FRESH, hour_now
+from hdr4me.collector.clock import Clock
+from hdr4me.collector.config import Limits
+from hdr4me.collector.errors import StoreBusy, StoreFull, StoreUnavailable
+from hdr4me.collector.export import write_parquet
+from hdr4me.collector.sending import NotAccepted, Spool, send
+from hdr4me.collector.stores.protocol import ANYONE, finalize_due
+from hdr4me.engines import Local
+from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.survey import Categorical, Survey
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOUR = int(NOW.timestamp() // 3600)
+PATH = "/v1/rounds/1/reports"
+
+
+def record_of(survey: Survey) -> dict[str, Any]:
+    """A value for every dimension."""
+    return {one.name: one.categories[0] if isinstance(one, Categorical) else 0.5 for one in survey.schema}
+
+
+def arrivals(survey: Survey, n: int, hour: int = HOUR, round: int = 1, source: int = 0) -> list[Arrival]:
+    """n reports under new ids."""
+    client = Client(survey)
+    payload = client.report(record_of(survey)).to_bytes(survey)
+    return [Arrival(round, secrets.token_bytes(16), payload, hour, source) for _ in range(n)]
+
+
+def upload(survey: Survey, id: str | None = None) -> tuple[bytes, dict[str, str]]:
+    """Body and headers of one report."""
+    headers = {"content-type": "application/json", "idempotency-key": id or secrets.token_hex(16)}
+    return Client(survey).report(record_of(survey)).to_json().encode(), headers
+
+
+# -- one writer --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["symbolic", "hard", "folder"])
+def test_a_second_name_of_a_store_does_not_open_it_twice(
+    tmp_path: Path, opened: Any, small_survey: Survey, kind: str
+) -> None:
+    (tmp_path / "a").mkdir()
+    path = tmp_path / "a" / "reports.db"
+    store = opened(path)
+    store.open_round(small_survey, now=NOW)
+    other = tmp_path / "other.db"
+    if kind == "symbolic":
+        other.symlink_to(path)
+    elif kind == "hard":
+        other.hardlink_to(path)
+    else:
+        (tmp_path / "b").symlink_to(tmp_path / "a")
+        other = tmp_path / "b" / "reports.db"
+    with pytest.raises((StoreBusy, FormatError), match=r"another process|hard links"):
+        open_store(other)
+
+
+def test_the_lock_is_of_the_file_and_not_of_its_name(
+    tmp_path: Path, opened: Any, small_survey: Survey
+) -> None:
+    """A file that is moved while a collector writes to it cannot be opened under its new name."""
+    store = opened(tmp_path / "a.db")
+    store.open_round(small_survey, now=NOW)
+    (tmp_path / "a.db").rename(tmp_path / "b.db")
+    with pytest.raises(StoreBusy):
+        open_store(tmp_path / "b.db")
+    (tmp_path / "b.db").rename(tmp_path / "a.db")
+
+
+def test_reports_that_are_stored_twice_are_counted_once(
+    tmp_path: Path, opened: Any, small_survey: Survey
+) -> None:
+    path = tmp_path / "reports.db"
+    store = opened(path)
+    store.open_round(small_survey, now=NOW)
+    batch = arrivals(small_survey, 500)
+    write(store, batch)
+    store.delete(1, batch[0].id)
+    store.close()
+    with sqlite3.connect(path) as connection:  # what a second writer leaves
+        row = connection.execute("select * from blocks where n > 100").fetchone()
+        from hdr4me.collector.batch import block_of, read_block
+
+        first = read_block(row)
+        twice = block_of(1, first.hour, 7, zip(first.ids, first.payloads, strict=True))
+        connection.execute("insert into blocks values (?, ?, ?, ?, ?, ?, ?, ?, ?)", twice.row())
+    connection.close()
+    again = opened(path)
+    assert (again.round(1).stored, again.tally(1).n_reports) == (499, 499)
+    assert sum(len(block) for block in again.blocks(1)) == 499
+
+
+def test_a_loop_of_links_is_a_plain_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.db").symlink_to(tmp_path / "b.db")
+    (tmp_path / "b.db").symlink_to(tmp_path / "a.db")
+    with pytest.raises(StoreUnavailable, match=r"loop|links"):
+        open_store(tmp_path / "a.db")
+    assert main(["token", "list", str(tmp_path / "a.db")]) == 2
+    assert "cannot be opened" in capsys.readouterr().err
+
+
+def test_the_files_of_a_store_are_readable_by_their_owner_only(
+    tmp_path: Path, opened: Any, small_survey: Survey
+) -> None:
+    before = os.umask(0o022)
+    try:
+        store = opened(tmp_path / "reports.db")
+        store.open_round(small_survey, now=NOW)
+        write(store, arrivals(small_survey, 5))
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert set(modes) >= {"reports.db", "reports.db-wal", "reports.db-shm", "reports.db.lock"}
+    assert set(modes.values()) == {0o600}
+
+
+# -- restoring ---------------------------------------------------------------------------------------------------
+
+
+def crashed(folder: Path, survey: Survey, n: int) -> Path:
+    """A store whose process was killed: its write-ahead log is left."""
+    path = folder / "reports.db"
+    store = open_store(path)
+    store.open_round(survey, now=NOW)
+    write(store, arrivals(survey, n))
+    copies = [(file, folder / f"copy-{file.name}") for file in folder.glob("reports.db*") if file.is_file()]
+    for file, copy in copies:
+        shutil.copyfile(file, copy)
+    store.close()
+    for file, copy in copies:
+        copy.replace(file)
+    assert (folder / "reports.db-wal").stat().st_size
+    return path
+
+
+@pytest.mark.parametrize("moved", ["restored", "another store"])
+def test_the_log_of_another_store_is_not_applied(
+    tmp_path: Path, opened: Any, small_survey: Survey, moved: str
+) -> None:
+    """A restored file, or another store, is moved over a store whose process was killed."""
+    (tmp_path / "old").mkdir()
+    path = crashed(tmp_path / "old", small_survey, 900)
+    store = opened(tmp_path / "new.db")
+    store.open_round(small_survey, now=NOW)
+    write(store, arrivals(small_survey, 10))
+    backup(tmp_path / "new.db", tmp_path / "saved")
+    store.close()
+    if moved == "restored":
+        restore(tmp_path / "saved", tmp_path / "restored.db")
+        (tmp_path / "restored.db").replace(path)
+    else:
+        (tmp_path / "new.db").replace(path)
+    with pytest.raises(FormatError, match="belongs to another store"):
+        open_store(path)
+    for side in ("-wal", "-shm"):
+        Path(f"{path}{side}").unlink(missing_ok=True)
+    assert opened(path).tally(1).n_reports == 10
+
+
+def test_a_store_whose_process_was_killed_is_opened(
+    tmp_path: Path, opened: Any, small_survey: Survey
+) -> None:
+    assert opened(crashed(tmp_path, small_survey, 900)).tally(1).n_reports == 900
+
+
+def test_restore_refuses_the_side_files_of_an_earlier_store(
+    tmp_path: Path, opened: Any, small_survey: Survey
+) -> None:
+    store = opened(tmp_path / "reports.db")
+    store.open_round(small_survey, now=NOW)
+    backup(tmp_path / "reports.db", tmp_path / "saved")
+    for side in ("-wal", "-shm", "-journal"):
+        stale = tmp_path / f"new.db{side}"
+        stale.write_bytes(b"x")
+        with pytest.raises(InvalidInput, match="belongs to an earlier store"):
+            restore(tmp_path / "saved", tmp_path / "new.db")
+        stale.unlink()
+    restore(tmp_path / "saved", tmp_path / "new.db")
+    assert opened(tmp_path / "new.db").id != store.id
+
+
+# -- access ------------------------------------------------------------------------------------------------------
+
+
+def test_uploads_are_refused_unless_they_are_opened_explicitly(small_survey: Survey) -> None:
+    store = memory_store(small_survey, open_uploads=False)
+
+    async def work(service: Service) -> None:
+        assert (await service.call("POST", PATH, *upload(small_survey))).status == 401
+        store.add_token(ANYONE, "send")
+        service.collector._renew()
+        assert (await service.call("POST", PATH, *upload(small_survey))).status == 200
+        store.remove_token(store.tokens()[-1].number)
+        service.collector._renew()
+        assert (await service.call("POST", PATH, *upload(small_survey))).status == 401
+
+    serving(store, work)
+
+
+def test_a_token_expires_is_revoked_and_weak_tokens_are_refused(small_survey: Survey) -> None:
+    store = memory_store(small_survey)
+    good, old, weak = "g" * 43, "o" * 43, "1"
+    number = store.add_token(digest(good), "admin").number
+    store.add_token(digest(old), "admin", expires=int(time.time()) - 1)
+    store.add_token(digest(weak), "admin")
+
+    async def work(service: Service) -> None:
+        for token, status in ((good, 200), (old, 401), (weak, 401), ("\0" * 32, 401)):
+            headers = {"authorization": f"Bearer {token}"}
+            assert (await service.call("GET", "/v1/acts", headers=headers)).status == status
+        store.remove_token(number)
+        service.collector._renew()
+        headers = {"authorization": f"Bearer {good}"}
+        assert (await service.call("GET", "/v1/acts", headers=headers)).status == 401
+
+    serving(store, work)
+
+
+def test_tokens_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], opened: Any, small_survey: Survey
+) -> None:
+    """Tokens are added and revoked while a collector has the store open; only hashes are stored."""
+    path = str(tmp_path / "reports.db")
+    store = opened(path)
+    assert main(["token", "add", path, "--scope", "read", "--label", "phones", "--days", "3"]) == 0
+    token = capsys.readouterr().out.strip()
+    assert len(token) >= 43
+    (stored,) = store.tokens()
+    assert (stored.sha256, stored.scope, stored.label) == (digest(token), "read", "phones")
+    assert 2.9 < (stored.expires - time.time()) / 86_400 < 3.1
+    assert main(["token", "list", path, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["label"] == "phones"
+    assert main(["token", "revoke", path, "1"]) == 0
+    assert store.tokens() == []
+    assert main(["token", "revoke", path, "1"]) == 2
+    assert main(["token", "add", path, "--scope", "owner"]) == 2
+    assert main(["token", "add", path, "--scope", "read", "--days", "0"]) == 2
+    capsys.readouterr()
+    assert main(["token", "log", path, "--json"]) == 0
+    acts = [act["act"] for act in json.loads(capsys.readouterr().out)]
+    assert acts == ["token 1 added (read, phones)", "token 1 revoked"]
+    assert token.encode() not in Path(path).read_bytes() + Path(path + "-wal").read_bytes()
+
+
+def test_the_log_of_acts_is_append_only(store: Any, small_survey: Survey) -> None:
+    store.record("something", "somebody")
+    for sql in ("update acts set act = 'nothing'", "delete from acts"):
+        try:
+            store._rows(sql)
+        except StoreUnavailable as error:
+            assert "append-only" in str(error)  # noqa: PT017 - PostgreSQL ignores the statement
+    assert [act.act for act in store.acts()] == ["something"]
+
+
+def test_administrative_acts_are_logged(small_survey: Survey) -> None:
+    store = memory_store(small_survey)
+    store.add_token(digest("a" * 43), "admin")
+    headers = {"authorization": f"Bearer {'a' * 43}"}
+
+    async def work(service: Service) -> None:
+        await service.call("POST", "/v1/rounds", small_survey.to_json().encode(), headers)
+        await service.call("POST", "/v1/rounds/1/quarantine", b'{"hour": 5}', headers)
+        await service.call("GET", "/v1/rounds/1/reports.parquet", headers=headers)
+        await service.call("POST", "/v1/rounds/2/close", b"", headers)
+        acts = (await service.call("GET", "/v1/acts", headers=headers)).json()["acts"]
+        assert [act["act"] for act in acts] == [
+            "round 2 opened", "round 1: hour 5, source None quarantined", "round 1 exported", "round 2 closed",
+        ]  # fmt: skip
+        assert {act["who"] for act in acts} == {"token 1"}
+
+    serving(store, work)
+
+
+def test_a_restored_store_has_no_tokens(
+    where: Any, store: Any, tmp_path: Path, opened: Any, small_survey: Survey
+) -> None:
+    """A token that was revoked after the backup must not work again."""
+    store.open_round(small_survey, now=NOW)
+    store.add_token(b"a" * 32, "admin")
+    backup(where, tmp_path / "saved")
+    restore(tmp_path / "saved", tmp_path / "new.db")
+    restore(tmp_path / "saved", tmp_path / "kept.db", keep_tokens=True)
+    assert opened(tmp_path / "new.db").tokens() == []
+    assert [token.sha256 for token in opened(tmp_path / "kept.db").tokens()] == [b"a" * 32]
+    assert opened(tmp_path / "new.db.other").tokens() == []
+
+
+def test_no_link_is_printed_into_a_journal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, small_survey: Survey
+) -> None:
+    def run(settings: Any, sock: Any, *, started: Any) -> None:
+        started()
+
+    monkeypatch.setattr("hdr4me.collector.serve.run", run)
+    small_survey.save(tmp_path / "survey.json")
+    given = ["serve", str(tmp_path / "survey.json"), "--database", str(tmp_path / "c.db"), "--port", "0"]
+    assert main(given) == 0
+    said = capsys.readouterr().err
+    assert "#key=" not in said
+    assert "no upload token exists" in said
+    assert main([*given, "--link", "--open-uploads"]) == 0
+    assert "#key=" in capsys.readouterr().err
+    with closing(open_registry(tmp_path / "c.db")) as registry:
+        assert [token.sha256 for token in registry.tokens()] == [ANYONE]
+    assert main(given) == 0  # opened once, uploads stay open until the token of anyone is revoked
+    assert "no upload token" not in capsys.readouterr().err
+
+
+# -- rounds ------------------------------------------------------------------------------------------------------
+
+
+def test_a_closed_collection_stays_closed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, small_survey: Survey
+) -> None:
+    monkeypatch.setattr("hdr4me.collector.serve.run", lambda *_, **__: None)
+    small_survey.save(tmp_path / "survey.json")
+    given = ["serve", str(tmp_path / "survey.json"), "--database", str(tmp_path / "c.db"), "--port", "0"]
+    assert main(given) == 0
+    store = open_store(tmp_path / "c.db")
+    store.close_round(1, now=NOW + timedelta(days=1))
+    store.close()
+    assert main(given) == 0
+    assert "--new-round" in capsys.readouterr().err
+    store = open_store(tmp_path / "c.db")
+    assert [round.state for round in store.rounds()] == ["closed"]
+    store.close()
+    assert main([*given, "--new-round"]) == 0
+    store = open_store(tmp_path / "c.db")
+    assert [round.state for round in store.rounds()] == ["closed", "open"]
+    store.close()
+
+
+# -- a busy hour, and deletion -----------------------------------------------------------------------------------
+
+
+def test_an_hour_that_is_over_is_merged_in_bounded_steps_and_not_by_a_request(
+    tmp_path: Path, opened: Any, small_survey: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hdr4me.collector.stores.sqlite import store as module
+
+    store = opened(tmp_path / "reports.db")
+    store.open_round(small_survey, now=NOW)
+    for source in range(5):
+        for _ in range(40):
+            write(store, arrivals(small_survey, 1, HOUR, source=source))
+    sizes: list[int] = []
+    from hdr4me.collector.batch import joined
+
+    def counted(blocks: Any) -> Any:
+        sizes.append(len(blocks))
+        return joined(blocks)
+
+    monkeypatch.setattr(module, "joined", counted)
+    write(store, arrivals(small_survey, 1, HOUR + 1))
+    assert sizes == []  # no request waits for a merge of an earlier hour
+    steps = 0
+    while store.maintain():
+        steps += 1
+    assert steps == 6
+    assert max(sizes) <= 64
+    assert sum(sizes) == 201
+    assert store.tally(1).n_reports == 201
+
+
+def test_blocks_with_many_bytes_are_never_merged(tmp_path: Path, opened: Any) -> None:
+    from hdr4me.collector.stores.memory import SMALL_BYTES
+    from hdr4me.survey import Numeric, Schema
+
+    schema = Schema([Numeric(f"x{j}", 0, 1) for j in range(400)])
+    wide = Survey(schema, epsilon=400.0, mechanism="duchi", sampled=400)
+    store = opened(tmp_path / "reports.db")
+    store.open_round(wide, now=NOW)
+    per_block = SMALL_BYTES // wide.report_size + 1
+    assert per_block < 64
+    for _ in range(70):
+        write(store, arrivals(wide, per_block))
+    assert len(list(store.blocks(1))) == 70
+    assert store._live[1].small == {}
+
+
+def test_a_transaction_and_the_queue_are_limited_by_bytes() -> None:
+    from hdr4me.collector.batch import Batch
+    from hdr4me.collector.config import Limits
+    from hdr4me.collector.errors import Log, Refusal
+    from hdr4me.collector.state import MOST_BYTES, Writer
+
+    async def work() -> None:
+        store: Any = None
+        writer = Writer(store, Limits(waiting_bytes=3 * MOST_BYTES), Log())
+        for _ in range(3):
+            writer.submit(Batch(1, 0, bytes(16), bytes(MOST_BYTES - 16), hour=1))
+        with pytest.raises(Refusal, match="too many reports are waiting"):
+            writer.submit(Batch(1, 0, bytes(16), bytes(MOST_BYTES), hour=1))
+        assert len(writer._take()) == 2
+
+    asyncio.run(work())
+
+
+def test_merges_in_postgres_are_limited_by_bytes(
+    database: str, opened: Any, small_survey: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hdr4me.collector.stores.postgres.store._MOST_BYTES", 16 * 30)
+    store = opened(database)
+    store._fold_at = 1
+    store.open_round(small_survey, now=NOW)
+    for _ in range(6):
+        write(store, arrivals(small_survey, 20))
+    assert store.maintain()
+    assert 2 <= store._rows("select count(*) from pending")[0][0] <= 5
+    while store.maintain():
+        pass
+    assert (store.round(1).stored, store.tally(1).n_reports) == (120, 120)
+
+
+def test_a_report_is_found_for_deletion_without_a_search_in_all_blocks(
+    store: Any, small_survey: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after its block was merged, and after another report of its block was deleted."""
+    store.open_round(small_survey, now=NOW)
+    store._fold_at = 1
+    batch = [one for _ in range(80) for one in arrivals(small_survey, 3, source=secrets.randbelow(2))]
+    for start in range(0, 240, 3):
+        write(store, batch[start : start + 3])
+    write(store, large := arrivals(small_survey, 500))
+    deleted = [batch[0], batch[1], large[7], large[8]]
+    assert store.delete(1, deleted[0].id)
+    while store.maintain():
+        pass
+    read: list[int] = []
+    for name in ("sqlite", "postgres"):
+        module = f"hdr4me.collector.stores.{name}.database.read_block"
+
+        def counted(row: Any) -> Any:
+            from hdr4me.collector.batch import read_block
+
+            read.append(row[0])
+            return read_block(row)
+
+        monkeypatch.setattr(module, counted)
+    for one in deleted[1:]:
+        assert store.delete(1, one.id)
+        assert not store.delete(1, one.id)
+    assert len(read) <= 6  # at most one block for each call
+    assert not store.delete(1, secrets.token_bytes(16))
+    assert store.tally(1).n_reports == store.round(1).stored == 736
+    assert {a.id for a in deleted}.isdisjoint(id for block in store.blocks(1) for id in block.ids)
+
+
+def test_deletion_does_not_wait_for_an_export(tmp_path: Path, opened: Any, small_survey: Survey) -> None:
+    store = opened(tmp_path / "reports.db")
+    store.open_round(small_survey, now=NOW)
+    for _ in range(3):
+        write(store, batch := arrivals(small_survey, 100))
+    export = store.blocks(1)
+    next(export)
+    assert store.delete(1, batch[0].id)
+    assert not store._emptied_log()  # at once, because the export reads it
+    export.close()
+    store.maintain()
+    assert Path(f"{store.path}-wal").stat().st_size == 0
+
+
+def test_finalized_tallies_are_not_parsed_for_a_list_of_rounds(
+    store: Any, small_survey: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.open_round(small_survey, now=NOW)
+    write(store, arrivals(small_survey, 30))
+    store.close_round(1, now=NOW)
+    store.finalize(1)
+    monkeypatch.setattr(type(store), "_stored_tally", None)
+    assert [round.stored for round in store.rounds()] == [30]
+
+
+# -- the clock, and spools ---------------------------------------------------------------------------------------
+
+
+class Times:
+    """A system's clock that tests set, and the time that passes."""
+
+    def __init__(self) -> None:
+        self.wall, self.passed = NOW.timestamp(), 0.0
+
+    def clock(self) -> Clock:
+        return Clock(lambda: self.wall, lambda: self.passed)
+
+    def go(self, seconds: float, jump: float = 0.0) -> None:
+        self.wall += seconds + jump
+        self.passed += seconds
+
+
+def test_a_short_jump_of_the_clock_is_not_followed() -> None:
+    times = Times()
+    clock = times.clock()
+    times.go(7200)
+    assert clock.steady
+    before = clock.now()
+    times.go(3, jump=1000 * 86_400)
+    assert clock.now() == before + 3
+    assert clock.jump == 1000 * 86_400
+    assert not clock.steady
+    times.go(3, jump=-1000 * 86_400)
+    assert (clock.now(), clock.jump, clock.steady) == (before + 6, 0.0, True)
+
+
+def test_a_jump_that_lasts_is_followed_and_then_the_clock_must_be_steady_again() -> None:
+    times = Times()
+    clock = times.clock()
+    times.go(7200)
+    times.go(1, jump=-5 * 86_400)
+    assert clock.now() > times.wall
+    for _ in range(70):
+        times.go(60)
+        clock.now()
+    assert (clock.now(), clock.jump, clock.steady) == (times.wall, 0.0, False)
+    times.go(3600)
+    assert clock.steady
+
+
+def test_one_wrong_reading_finalizes_nothing_and_retention_goes_on_afterwards(
+    tmp_path: Path, opened: Any, small_survey: Survey
+) -> None:
+    store = opened(tmp_path / "reports.db")
+    store.open_round(small_survey, now=NOW)
+    write(store, arrivals(small_survey, 5, HOUR + 24_000))  # under a clock that was 1,000 days ahead
+    store.close_round(1, now=NOW + timedelta(days=1000))
+    today = NOW + timedelta(days=1)
+    kept = finalize_due(store, now=today, grace_days=7, steady=True)
+    assert (kept.finalized, store.round(1).closed) == ((), today.date())
+    assert finalize_due(store, now=today + timedelta(days=7), grace_days=7, steady=True).finalized == ()
+    assert finalize_due(store, now=today + timedelta(days=8), grace_days=7, steady=True).finalized == (1,)
+
+
+def test_a_jump_is_shown_and_nothing_is_finalized(small_survey: Survey) -> None:
+    times = Times()
+
+    async def work(service: Service) -> None:
+        service.collector.clock = times.clock()
+        assert (await service.call("GET", "/readyz")).json() == {"status": "ready"}
+        times.go(3, jump=86_400)
+        shown = (await service.call("GET", "/readyz")).json()
+        assert "jumped by 86400 seconds" in shown["clock"]
+
+    serving(memory_store(small_survey), work)
+
+
+def test_a_spool_is_sent_to_one_round_only(tmp_path: Path, small_survey: Survey) -> None:
+    """The round is closed and another one is opened: sending again must not count the reports in both."""
+    Local(threads=1).perturb(np.zeros((50, 2)), small_survey, tmp_path / "reports.arrow")
+    spool = Spool(tmp_path, small_survey)
+    spool.assign_ids(50)
+    store = memory_store(small_survey)
+    with live(store) as (url, _):
+        assert send(spool, url).stored == 50
+        assert send(spool, url).duplicates == 50
+        store.close_round(1, now=NOW)
+        store.open_round(small_survey, now=NOW)
+        time.sleep(1.5)  # until the collector has noticed
+        with pytest.raises(NotAccepted, match="round 1 is closed"):
+            send(spool, url)
+        with pytest.raises(InvalidInput, match="was sent to round 1"):
+            send(spool, url, round=2)
+    assert [len(reports) for reports in store.reports.values()] == [50, 0]
+
+
+# -- what is stored, and what is shown ---------------------------------------------------------------------------
+
+
+def order_of_export(store: Any, survey: Survey) -> list[Any]:
+    import io
+
+    import pyarrow.parquet as pq
+
+    content = b"".join(write_parquet(store, 1, survey))
+    return pq.read_table(io.BytesIO(content)).column("id").to_pylist()
+
+
+def test_an_export_is_not_in_the_order_of_arrival(store: Any, small_survey: Survey) -> None:
+    store.open_round(small_survey, now=NOW)
+    batch = arrivals(small_survey, 50, hour_now())
+    for one in batch:
+        write(store, [one])
+    ids = order_of_export(store, small_survey)
+    assert ids == sorted(one.id for one in batch)
+    assert ids != [one.id for one in batch]
+
+
+def test_the_file_after_a_clean_stop_is_not_in_the_order_of_arrival(
+    tmp_path: Path, opened: Any, small_survey: Survey
+) -> None:
+    store = opened(tmp_path / "reports.db")
+    store.open_round(small_survey, now=NOW)
+    for one in (batch := arrivals(small_survey, 50, hour_now())):
+        write(store, [one])
+    store.close()
+    with sqlite3.connect(tmp_path / "reports.db") as connection:
+        rows = connection.execute("select number, ids from blocks").fetchall()
+    connection.close()
+    assert len(rows) == 1
+    assert rows[0][0] < FRESH
+    assert rows[0][1] == b"".join(sorted(one.id for one in batch))
+
+
+def test_a_damaged_block_is_reported_with_every_answer(
+    tmp_path: Path, opened: Any, small_survey: Survey
+) -> None:
+    path = tmp_path / "reports.db"
+    store = opened(path)
+    store.open_round(small_survey, now=NOW)
+    for _ in range(6):
+        write(store, arrivals(small_survey, 100))
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("update blocks set n = 1 where number = (select min(number) from blocks)")
+    connection.close()
+    store = opened(path)
+    store.add_token(digest("r" * 43), "read")
+    headers = {"authorization": f"Bearer {'r' * 43}"}
+
+    async def work(service: Service) -> None:
+        answer = (await service.call("GET", "/v1/rounds/1/estimate", headers=headers)).json()
+        assert (answer["reports"], answer["damaged_blocks"]) == (500, 1)
+        tally = await service.call("GET", "/v1/rounds/1/tally", headers=headers)
+        assert tally.headers["x-damaged-blocks"] == "1"
+
+    serving(store, work)
+
+
+def test_a_deletion_on_a_full_disk_says_what_happened(small_survey: Survey) -> None:
+    store = memory_store(small_survey)
+
+    def full(round: int, id: bytes) -> bool:
+        raise StoreFull("the disk is full")
+
+    store.delete = full  # type: ignore[method-assign]
+
+    async def work(service: Service) -> None:
+        answer = await service.call("DELETE", PATH, json.dumps({"id": "0" * 32}).encode())
+        assert answer.status == 507
+        assert "nothing was changed" in answer.json()["error"]
+
+    serving(store, work)
+
+
+def test_deletions_are_limited(small_survey: Survey) -> None:
+    async def work(service: Service) -> None:
+        body = json.dumps({"id": "0" * 32}).encode()
+        statuses = [(await service.call("DELETE", PATH, body)).status for _ in range(70)]
+        assert statuses.count(404) >= 60
+        assert statuses[-1] == 429
+
+    serving(memory_store(small_survey), work, limits=Limits(deletions=1.0))
+
+
+def test_no_id_is_part_of_an_address(small_survey: Survey) -> None:
+    async def work(service: Service) -> None:
+        body, headers = upload(small_survey, "ab" * 16)
+        assert (await service.call("POST", PATH, body, headers)).status == 200
+        assert (await service.call("DELETE", f"{PATH}/{'ab' * 16}")).status == 404
+        assert (await service.call("DELETE", PATH, b'{"id": "%s"}' % (b"ab" * 16))).status == 204
+
+    serving(memory_store(small_survey), work)
+
+
+def test_cells_that_begin_like_a_formula_are_text() -> None:
+    from hdr4me.pages.answer import as_csv
+
+    rows = [
+        {"dimension": "=cmd()", "category": "-1+2", "estimate": -1.5},
+        {"dimension": "@x", "category": "a"},
+    ]
+    text = as_csv(rows, ["dimension", "category", "estimate"], {})
+    assert text.splitlines()[1:] == ["'=cmd(),'-1+2,-1.5", "'@x,a,"]
+
+
+# -- cost --------------------------------------------------------------------------------------------------------
+
+
+def test_empty_batches_are_limited(small_survey: Survey) -> None:
+    import pyarrow as pa
+
+    from hdr4me.io.arrow import ID, schema_of
+
+    schema = schema_of(small_survey)
+    schema = schema.insert(0, pa.field(ID, pa.binary(16), nullable=False))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        empty = pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
+        for _ in range(2000):
+            writer.write_batch(empty)
+    body = sink.getvalue().to_pybytes()
+
+    async def work(service: Service) -> None:
+        headers = {"content-type": "application/vnd.apache.arrow.stream"}
+        answer = await service.call("POST", PATH, body, headers)
+        assert answer.status == 413
+        assert "batches" in answer.json()["error"]
+
+    serving(memory_store(small_survey), work)
+
+
+def test_an_answer_does_not_grow_with_rejected_lines(small_survey: Survey) -> None:
+    async def work(service: Service) -> None:
+        headers = {"content-type": "application/x-ndjson"}
+        answer = await service.call("POST", PATH, b"x\n" * 9999, headers)
+        assert len(answer.body) < 10_000
+        assert len(answer.json()["rejected"]) + answer.json()["more_rejected"] == 9999
+
+    serving(memory_store(small_survey), work)
+
+
+def test_one_sender_does_not_occupy_the_parser(small_survey: Survey) -> None:
+    """Eight slow requests of one sender wait for each other; the request of another sender is second."""
+    order: list[str] = []
+
+    async def work(service: Service) -> None:
+        def slow(name: str) -> None:
+            time.sleep(0.02)
+            order.append(name)
+
+        calls = [service.collector.parse(slow, "many", sender=1) for _ in range(8)]
+        tasks = [asyncio.ensure_future(call) for call in calls]
+        await asyncio.sleep(0)
+        await asyncio.gather(*tasks, service.collector.parse(slow, "one", sender=2))
+
+    serving(memory_store(small_survey), work)
+    assert order.index("one") <= 1
+
+
+def test_headers_are_limited_also_in_one_segment(small_survey: Survey) -> None:
+    import socket
+
+    with live(memory_store(small_survey)) as (url, _):
+        host, port = url.removeprefix("http://").split(":")
+        for size, status in ((15_000, b"200"), (17_000, b"431"), (120_000, b"431")):
+            with socket.create_connection((host, int(port)), 10) as sock:
+                sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * size + b"\r\n\r\n")
+                assert sock.recv(100).split()[1] == status
+
+
+# -- what an operator sees ---------------------------------------------------------------------------------------
+
+
+def test_unknown_parameters_are_refused(small_survey: Survey) -> None:
+    store = memory_store(small_survey)
+    store.add_token(digest("r" * 43), "read")
+    headers = {"authorization": f"Bearer {'r' * 43}"}
+
+    async def work(service: Service) -> None:
+        wrong = ("/v1/rounds?x=1", "/v1/rounds/1/estimate?recalibrat=auto", "/v1/rounds/1/tally?b=1")
+        for path in wrong:
+            answer = await service.call("GET", path, headers=headers)
+            assert answer.status == 400
+            assert "is unknown; allowed here" in answer.json()["error"]
+        body, report = upload(small_survey)
+        assert (await service.call("POST", PATH + "?round=2", body, report)).status == 400
+
+    serving(store, work)
+
+
+def test_metrics_show_requests_queue_clock_and_alarms(small_survey: Survey) -> None:
+    store = memory_store(small_survey)
+    store.add_token(digest("r" * 43), "read")
+    headers = {"authorization": f"Bearer {'r' * 43}"}
+
+    async def work(service: Service) -> None:
+        body, report = upload(small_survey)
+        for _ in range(150):
+            report["idempotency-key"] = secrets.token_hex(16)
+            await service.call("POST", PATH, body, report)
+        await service.call("GET", "/v1/rounds/1/status", headers=headers)
+        await service.call("GET", "/nowhere")
+        text = (await service.call("GET", "/metrics", headers=headers)).body.decode()
+        route = 'method="POST",route="/v1/rounds/{round}/reports",status="200"'
+        assert re.search(f"hdr4me_request_seconds_count{{.*{re.escape(route)}.*}} 150.0", text)
+        assert 'route="other",status="404"' in text
+        for name in (
+            "alarms{round",
+            "clock_jump_seconds",
+            "bytes_waiting",
+            "reports_waiting",
+            "commit_seconds",
+        ):
+            assert f"hdr4me_{name}" in text
+
+    serving(store, work)
+
+
+def test_the_list_of_rounds_asks_no_database(small_survey: Survey) -> None:
+    store = memory_store(small_survey)
+
+    async def work(service: Service) -> None:
+        store.rounds = None  # type: ignore[assignment]
+        assert (await service.call("GET", "/v1/rounds")).json()["rounds"][0]["round"] == 1
+        del store.rounds
+
+    serving(store, work)
+
+
+def test_the_cause_of_a_tls_failure_is_named(tmp_path: Path, small_survey: Survey) -> None:
+    Local(threads=1).perturb(np.zeros((5, 2)), small_survey, tmp_path / "reports.arrow")
+    spool = Spool(tmp_path, small_survey)
+    spool.assign_ids(5)
+    with live(memory_store(small_survey)) as (url, _), pytest.raises(NotAccepted, match="TLS"):
+        send(spool, url.replace("http://", "https://"), wait=lambda _: None)
+
+
+def test_options_in_a_file_in_the_environment_and_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, small_survey: Survey
+) -> None:
+    found: list[Any] = []
+    monkeypatch.setattr("hdr4me.collector.serve.run", lambda settings, *_, **__: found.append(settings))
+    small_survey.save(tmp_path / "survey.json")
+    config = tmp_path / "collector.toml"
+    config.write_text(f'''survey = "{tmp_path}/survey.json"\ndatabase = "{tmp_path}/c.db"
+        port = 0\nmin-reports = 300\nretain = 3\nallow-origin = ["https://a.example"]\nopen-uploads = true''')
+    monkeypatch.setenv("HDR4ME_SERVE_RETAIN", "5")
+    assert main(["serve", "--config", str(config), "--min-reports", "200"]) == 0
+    (settings,) = found
+    assert (settings.min_reports, settings.retain_days) == (200, 5)
+    assert settings.origins == ("https://a.example",)
+    assert settings.database == f"{tmp_path}/c.db"
+    config.write_text("prot = 1")
+    assert main(["serve", "--config", str(config)]) == 2
+    assert "'prot' is not an option" in capsys.readouterr().err
+    config.write_text("port = ")
+    assert main(["serve", "--config", str(config)]) == 2
+
+
+def test_deleted_reports_are_gone_from_the_files_of_postgres(
+    database: str, opened: Any, small_survey: Survey, postgres: Any
+) -> None:
+    store = opened(database)
+    store.open_round(small_survey, now=NOW)
+    write(store, batch := arrivals(small_survey, 300))
+    store._fold_at = 10**9
+    assert store.delete(1, batch[0].id)
+
+    def files() -> list[Path]:
+        names = store._rows(
+            "select pg_relation_filepath('blocks_1') union all "
+            "select pg_relation_filepath(reltoastrelid) from pg_class where relname = 'blocks_1'"
+        )
+        return [Path(postgres.pgdata, name) for (name,) in names]
+
+    before = files()
+    store.maintain()
+    store._rows("select 1")
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("checkpoint")
+    assert set(files()).isdisjoint(before)
+    pages = b"".join(file.read_bytes() for file in [*before, *files()] if file.exists())
+    assert batch[0].id not in pages
+    assert batch[1].id in pages
+
+
+DEPLOY = Path(__file__).parents[2] / "docs" / "deploy"
+
+
+def test_the_files_for_production(tmp_path: Path) -> None:
+    """Every server of the proxies logs nothing; the directive that Debian's nginx does not know is not used."""
+    import tomllib
+
+    nginx = (DEPLOY / "nginx.conf").read_text()
+    servers = nginx.split("\nserver {")[1:]
+    assert len(servers) == 2
+    for server in servers:
+        assert "access_log off;" in server
+        assert "error_log /dev/null crit;" in server
+    assert "http2 on" not in nginx
+    assert "log_format" not in nginx
+    caddy = (DEPLOY / "Caddyfile").read_text()
+    assert "include tls" in caddy
+    options = tomllib.loads((DEPLOY / "collector.toml").read_text())
+    (tmp_path / "collector.toml").write_text((DEPLOY / "collector.toml").read_text())
+    assert options["database"] in (DEPLOY / "hdr4me-collector.service").read_text()
+    assert main(["serve", "--config", str(tmp_path / "collector.toml")]) == 2  # there is no such survey
+
+
+def test_each_promise_of_the_documentation_names_an_existing_test() -> None:
+    folder = Path(__file__).parent
+    text = (folder.parents[1] / "docs" / "security.md").read_text()
+    table = text.partition("## Promises of the collector")[2].partition("\nInherent")[0]
+    named = re.findall(r"`(?:(test_\w+\.py)::)?(test_\w+)`", table)
+    assert len(named) > 25
+    for file, test in named:
+        assert f"def {test}(" in (folder / (file or "test_attacks.py")).read_text(), test
+    for file in re.findall(r"`(test_\w+\.py)`", table):
+        assert (folder / file).exists()
+
+
+def test_input_that_is_nested_deeply_is_a_plain_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "deep.json").write_text("[" * 200_000)
+    for command in (["survey"], ["explain"], ["estimate"]):
+        assert main([*command, str(tmp_path / "deep.json")]) == 2
+    assert "bug in hdr4me" not in capsys.readouterr().err
+
+
+def test_a_race_of_all_operations_loses_nothing(
+    store: Any, where: Any, tmp_path: Path, small_survey: Survey
+) -> None:
+    """Writers, deletion, export, backup, readers, maintenance, closing and finalization at once."""
+    store._fold_at = 50
+    for _ in range(2):
+        store.open_round(small_survey, now=NOW)
+    batches = [arrivals(small_survey, 10, HOUR + i % 3) for i in range(60)]
+    failed: list[BaseException] = []
+    stored: set[bytes] = set()
+
+    def guarded(work: Any) -> Any:
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:
+                failed.append(error)
+
+        return run
+
+    def writer() -> None:
+        for batch in batches:
+            write(store, batch)
+            stored.update(one.id for one in batch)
+
+    def deleter() -> None:
+        for batch in batches[::3]:
+            for _ in range(500):
+                if store.delete(1, batch[0].id):
+                    stored_deleted.add(batch[0].id)
+                    break
+                time.sleep(0.01)
+
+    stored_deleted: set[bytes] = set()
+
+    def reader() -> None:
+        for _ in range(10):
+            assert store.tally(1).n_reports <= 600
+            sum(len(block) for block in store.blocks(1, on_damage=lambda _: None))
+
+    def other() -> None:
+        backup(where, tmp_path / "saved")
+        store.close_round(2, now=NOW)
+        store.finalize(2)
+        for _ in range(50):
+            store.maintain()
+
+    threads = [threading.Thread(target=guarded(work)) for work in (writer, deleter, reader, reader, other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failed == []
+    ids = {id for block in store.blocks(1) for id in block.ids}
+    assert ids == stored - stored_deleted
+    assert len(stored_deleted) == 20
+    assert store.tally(1).n_reports == len(ids) == store.round(1).stored

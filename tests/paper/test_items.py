@@ -1,0 +1,43 @@
+"""The paper, item by item: every item is mapped, and every reference exists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from importlib import import_module
+
+from hdr4me.paper.claims import CLAIMS, judge
+from hdr4me.paper.errata import errata
+from hdr4me.paper.items import IN_THE_PAPER, ITEMS, items_blocks, items_lead
+from hdr4me.paper.methods import DEFAULT
+from hdr4me.paper.studies import TARGETS
+
+
+def test_every_item_of_the_paper_is_mapped():
+    assert Counter(item.kind for item in ITEMS) == IN_THE_PAPER
+    for kind, number in IN_THE_PAPER.items():
+        assert [item.number for item in ITEMS if item.kind == kind] == [str(n + 1) for n in range(number)]
+    assert f"Items in the paper: {len(ITEMS)}. Items mapped: {len(ITEMS)} " in items_lead()
+
+
+def test_every_function_exists():
+    for item in ITEMS:
+        module, _, name = item.code.partition(":")
+        found = import_module(f"hdr4me.{module}")
+        for part in name.split("."):
+            found = getattr(found, part)
+
+
+def test_every_claim_and_erratum_belongs_to_an_item():
+    assert {name for item in ITEMS for name in item.claims} == {claim.name for claim in CLAIMS}
+    assert {name for item in ITEMS for name in item.errata} == {item.name for item in errata()}
+    assert {item.command for item in ITEMS} <= set(TARGETS)
+
+
+def test_the_page_has_verdicts_and_other_seeds(results):
+    verdicts = judge(CLAIMS, results, DEFAULT)
+    tables = [block for block in items_blocks(verdicts, {2: {"lemma-2": "x"}}) if hasattr(block, "rows")]
+    assert sum(len(table.rows) for table in tables[:-1]) == len(ITEMS)
+    words = {row[-2] for table in tables[:-1] for row in table.rows}
+    assert "holds in the paper's cells, false in general" in words
+    assert tables[-1].columns[-1] == "seed 2"
+    assert {row[0]: row[-1] for row in tables[-1].rows}["`lemma-2`"] == "x"
