@@ -276,11 +276,9 @@ def widths(data: dict[str, Floats], draws: int, rng: np.random.Generator) -> lis
             pilot = drawn(population, survey, cut, rng)
             following, control, ranges = hd.refine(pilot, users=draws * (N - cut), weigh=False)
             again = int(control * (N - cut))
-            later = [
-                drawn(population, following, N - cut - again, rng),
-                drawn(population, survey, again, rng),
-            ]
-            two = hd.combine([pilot, *later[: 1 + bool(again)]], same_population=True)
+            later = [(following, N - cut - again), (survey, again)]
+            made = [drawn(population, *part, rng) for part in later if part[1]]
+            two = hd.combine([pilot, *made], same_population=True)
             (low, high), (left, right) = one.interval(), two.interval()
             kept = np.mean([(x.bounds[1] - x.bounds[0]) / 2 for x in following.schema])
             covered = np.mean((left <= true) & (true <= right))

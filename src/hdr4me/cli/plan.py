@@ -168,6 +168,8 @@ def plan(
         print_notes([f"note: {note}" for note in found.notes], verbose, most=1)
         if rounds == 2 and all(row["values"] == "uniform" for row in more["rounds"]):
             print_note("A second round gains nothing if values fill their range: give --prior values.csv.")
+        elif rounds == 2 and all(row["gain"] == 1.0 for row in more["rounds"]):
+            print_note("A second round would not give narrower intervals: ask all users in one round.")
     if refusal is not None:
         raise typer.Exit(1)
 
@@ -302,7 +304,7 @@ def _second_round(found: Plan) -> list[dict[str, Any]]:
             gain = predict_rounds(group.prior, n, best.epsilon_per_value)
             values = "uniform" if group.prior.uniform else "as expected"
             row: dict[str, Any] = {"dimensions": group.count, "values": values, "reports": n}
-            row |= {"gain": gain.gain, "low": gain.low, "high": gain.high}
+            row |= {"gain": gain.gain, "low": gain.low, "high": gain.high, "control": gain.control}
             rows.append({**row, "standard_error": gain.one, "standard_error_of_two": gain.two})
     if not rows:
         raise InvalidInput("--rounds 2 needs numeric dimensions, whose ranges a second round narrows")
@@ -342,7 +344,7 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
             (
                 "A pilot with a fifth of the users, then a second round on narrower ranges (hdr4me refine)",
                 ["dimensions", "values", "reports per dimension", "standard error, one round",
-                 "standard error, two rounds", "MSE reduced by factor", "range kept"],
+                 "standard error, two rounds", "squared width reduced by factor", "range kept"],
                 [[*(row[key] for key in _SECOND), (row["high"] - row["low"]) / 2] for row in more["rounds"]],
             )
         )  # fmt: skip

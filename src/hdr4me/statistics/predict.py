@@ -26,7 +26,7 @@ from hdr4me.statistics.calibrate import Floats
 CONTROLS = (0.2, 0.35, 0.5, 0.65, 0.8)
 # A range is narrowed if intervals become narrower by the factor WORTH, the squared error is at most MOST_ERROR times
 # that of one round, and at least the share LEAST of its width is kept.
-WORTH, MOST_ERROR, LEAST = 1.15, 1.05, 0.05
+WORTH, MOST_ERROR, LEAST = 1.15, 0.98, 0.05
 _ENDS = 17  # ends that are tried, at most
 # An excess is certain from this many standard errors on; z is the quantile of a 95 % interval.
 CERTAIN, _Z = 2.5, 1.96

@@ -420,9 +420,8 @@ def _narrowed_means(rounds: Sequence[Counted], answers: Sequence[Answer]) -> dic
     """By row, the means of numbers whose range is narrower in some rounds."""
     pilot, found = rounds[0], {}
     schema = pilot.survey.schema
-    ranges = {
-        x.name: {c.survey.schema[x.name].bounds for c in rounds} - {x.bounds} for x in schema if x.is_number
-    }
+    numbers = [x for x in schema if x.is_number and not isinstance(x, Product)]
+    ranges = {x.name: {c.survey.schema[x.name].bounds for c in rounds} - {x.bounds} for x in numbers}
     changed = {schema.index(name): others for name, others in ranges.items() if others}
     on_full = [counted for counted in rounds if counted.survey.series == pilot.survey.series]
     spreads = [_spread(*both) for both in zip(rounds, answers, strict=True)] if changed else []
