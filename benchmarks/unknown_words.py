@@ -19,7 +19,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pyarrow as pa
-from wordfreq import top_n_list, word_frequency
+from wordfreq import top_n_list, word_frequency  # type: ignore[import-not-found]
 
 import hdr4me as hd
 from hdr4me.atomic import write_text

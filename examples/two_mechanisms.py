@@ -8,17 +8,16 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 
 import hdr4me as hd
-from hdr4me.mechanisms.law import Parts, UniformMixture
 
 
 # %% A report is −C or C plus uniform noise; `parts` has the weights, the offsets from the mean and the half-widths.
-class Coin(UniformMixture):
+class Coin(hd.UniformMixture):
     def __init__(self, epsilon, width=0.0):
         self.epsilon, self.c, self.width = epsilon, 1 / np.tanh(epsilon / 2), width
 
     def parts(self, t):
         weight = np.stack([1 + t / self.c, 1 - t / self.c]) / 2
-        return Parts(weight, np.stack([self.c - t, -self.c - t]), np.full_like(weight, self.width))
+        return hd.Parts(weight, np.stack([self.c - t, -self.c - t]), np.full_like(weight, self.width))
 
     bound, name = property(lambda self: self.c + self.width), "coin"
 

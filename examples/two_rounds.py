@@ -14,14 +14,18 @@ from hdr4me.simulation.collection import simulate_tally
 rng = np.random.default_rng(1)
 delays = np.clip(rng.gamma(1.5, 12, 40_000) - 10, -60, 600)
 schema = hd.Schema([hd.Numeric("delay", -60, 600)])
-survey = hd.Survey(schema, epsilon=1.0)
+survey = hd.Survey(schema, epsilon=4.0)
 one, two = [], []
 for seed in range(8):
     order = rng.permutation(delays)
     one.append(simulate_tally(pa.table({"delay": order}), survey, seed=seed).estimate().value[0])
     pilot = simulate_tally(pa.table({"delay": order[:8000]}), survey, seed=seed)
-    second = simulate_tally(pa.table({"delay": order[8000:]}), hd.refine(pilot), seed=seed)
-    two.append(hd.combine([pilot, second]).value[0])
+    following, control, _ = hd.refine(pilot)
+    # The control group answers the pilot's survey again: it shows what the narrower range cuts off.
+    stop = 8000 + int(control * 32_000)
+    groups = [(order[8000:stop], survey), (order[stop:], following)]
+    later = [simulate_tally(pa.table({"delay": own}), asked, seed=seed) for own, asked in groups if own.size]
+    two.append(hd.combine([pilot, *later]).value[0])
 
 # %%
 figure = Figure(figsize=(6.4, 3.2), layout="constrained")

@@ -1,4 +1,4 @@
-"""How things look in a terminal and in a notebook: short, and with what a reader wants to know."""
+"""Representations of objects in a terminal and in a notebook."""
 
 from pathlib import Path
 

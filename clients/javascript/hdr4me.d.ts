@@ -26,7 +26,7 @@ export interface Status {
   left: number;
   /** Reports that are charged and not delivered yet. */
   waiting: number;
-  /** Reports that were delivered. Whoever has the id can delete the report: DELETE url/id. */
+  /** Reports that were delivered. Whoever has the id can delete the report: DELETE url with {"id": id}. */
   sent: Outcome[];
   /** Reports that the collector refused, for example with 409 because the round is closed. Their cost stays spent. */
   refused: Outcome[];

@@ -27,7 +27,7 @@ from hdr4me.explanation import explain as explain
 from hdr4me.framework import Deviation as Deviation
 from hdr4me.framework import deviation as deviation
 from hdr4me.io import Report as Report
-from hdr4me.io import infer_schema as infer_schema
+from hdr4me.io import draft_schema as draft_schema
 from hdr4me.mechanisms import exact as exact
 from hdr4me.mechanisms import mechanism as mechanism
 from hdr4me.mechanisms import register_mechanism as register_mechanism

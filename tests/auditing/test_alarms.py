@@ -236,7 +236,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     survey = hd.Survey(schema, epsilon=4.0, sampled=4)
     survey.save(tmp_path / "survey.json")
     client = hd.Client(survey)
-    reports = [client.report({"x0": 0.5}) for _ in range(300)]
+    reports = [client.report(dict.fromkeys(schema.names, 0.5)) for _ in range(300)]
     with write_reports(tmp_path / "reports.parquet", survey) as writer:
         rows = np.frombuffer(b"".join(r.to_bytes(survey) for r in reports), np.uint8)
         writer.write(rows.reshape(len(reports), -1))

@@ -1,4 +1,4 @@
-"""What others sent: one plain line instead of a traceback, and nothing that steers the reader's terminal."""
+"""Hostile input: one line instead of a traceback, and no control characters on the terminal."""
 
 from __future__ import annotations
 

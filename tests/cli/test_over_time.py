@@ -1,4 +1,4 @@
-"""Commands about time: rounds of a series, and what a ledger says."""
+"""Commands for repeated collection: rounds of a series, and ledgers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two commands that look ahead."""
+"""The commands `plan` and `analyze`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -102,7 +102,7 @@ def test_analyze_the_deployed_table(run: Callable[..., Any]) -> None:
 
 
 def test_square_wave_and_its_table_are_on_one_domain(run: Callable[..., Any]) -> None:
-    """Both on [-1, 1], and both say so; raw, the bias is told and the table's calibration named."""
+    """Both are on [-1, 1]; without calibration, a note names the bias and the options that remove it."""
     arguments = (
         "analyze",
         "--mechanism",
@@ -235,7 +235,7 @@ def test_not_reachable_is_an_answer(run: Callable[..., Any]) -> None:
     assert words.err.startswith("not reachable: 100 users")
     assert document.json["reachable"] is False
     nearest = document.json["nearest"]["options"][0]
-    assert nearest["tolerance_joint"] is None  # two answers a dimension: some dimension surely has none
+    assert nearest["tolerance_joint"] is None  # with two answers per dimension, some dimension has none
     assert nearest["small_sample"] is True
     assert "the nearest tolerance is ±∞" in words.err
 

@@ -93,3 +93,33 @@ def test_every_kind_of_question_from_a_schema_to_a_survey(run: Any, tmp_path: Pa
     ]
     assert sorted(document["errors"]) == sorted(names)
     assert document["prior"] == "given"
+
+
+def test_the_page_has_everything_that_the_terminal_shows(
+    run: Any, question: tuple[object, ...], tmp_path: Path
+) -> None:
+    page = tmp_path / "plan.html"
+    asked = (
+        "--poisoned",
+        0.01,
+        "--shuffled",
+        1e-6,
+        "--collect-every",
+        "week",
+        "--duration",
+        "1y",
+        "--rounds",
+        2,
+    )
+    shown = run(*question, *asked, "--html", page)
+    assert shown.code == 0, shown.err
+    text = page.read_text("utf-8")
+    for part in (
+        "Errors in own units",
+        "Manipulation bound",
+        "Shuffle model",
+        "memoized responses",
+        "second round",
+    ):
+        assert part in shown.out, part
+        assert part in text, part

@@ -1,4 +1,4 @@
-"""Every result says what it was made from; pages and pictures of four commands; long work shows that it goes on."""
+"""Provenance of results; pages and figures of commands; progress of long steps."""
 
 import csv
 import io

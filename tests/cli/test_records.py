@@ -1,4 +1,4 @@
-"""`survey` and `perturb` with the files that people have."""
+"""`survey` and `perturb` with real-world files."""
 
 from __future__ import annotations
 
@@ -58,6 +58,19 @@ def test_check_reads_and_writes_nothing(run, plain, people: Path, survey: Path, 
     assert set(tmp_path.iterdir()) == before
     assert "--check-only" in plain("perturb", survey, people)
     assert "--check-only" in plain("perturb", survey, people, "--check-only", "-o", tmp_path / "r.parquet")
+
+
+def test_thousands_separators(run, plain, tmp_path: Path) -> None:
+    """Incomes written as "11,960" gave an estimate of 81,152 for a mean of 27,096, with status ok."""
+    path, made, out = tmp_path / "hi.csv", tmp_path / "s.json", tmp_path / "r.parquet"
+    path.write_text("inc2\n" + '"11,960"\n' * 76 + "960\n" * 24)
+    Survey(Schema([Numeric("inc2", 0, 200_000)]), mechanism="duchi").save(made)
+    message = plain("perturb", made, path, "-o", out)
+    assert "76 of 100 values (76 %) are not numbers, and the schema declares neither a default nor" in message
+    assert "--thousands" in message
+    assert "11,960" not in message
+    assert not out.exists()
+    assert run("perturb", made, path, "--thousands", ",", "-o", out, "--json").json["reports"] == 100
 
 
 def test_an_unusable_column(run, plain, survey: Path, tmp_path: Path) -> None:

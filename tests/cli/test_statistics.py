@@ -223,3 +223,19 @@ def test_long_steps_of_estimate_show_progress(run, folder, monkeypatch, tmp_path
         "drawing",
     }
     assert now == [(0, 2), (1, 2)] * 2
+
+
+def test_rows_are_grouped_by_dimension(run, folder):
+    lines = run("estimate", folder / "day.tally", "--quantiles", "0.5", "--variance").out.splitlines()
+    names = [
+        line.split()[0]
+        for line in lines
+        if line[1:2].strip() and line.split()[0] in ("age", "income", "region")
+    ]
+    assert names == [
+        "age",
+        "income",
+        "region",
+    ]  # once each: the other rows of a dimension follow without its name
+    first = [line.split()[0] for line in lines if line.split()]
+    assert first.index("quantile") < first.index("income")

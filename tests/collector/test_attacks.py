@@ -327,13 +327,13 @@ def test_no_link_is_printed_into_a_journal(
     assert main(given) == 0
     said = capsys.readouterr().err
     assert "#key=" not in said
-    assert "nobody can send reports yet" in said
+    assert "no upload token exists" in said
     assert main([*given, "--link", "--open-uploads"]) == 0
     assert "#key=" in capsys.readouterr().err
     with closing(open_registry(tmp_path / "c.db")) as registry:
         assert [token.sha256 for token in registry.tokens()] == [ANYONE]
     assert main(given) == 0  # opened once, uploads stay open until the token of anyone is revoked
-    assert "nobody can send" not in capsys.readouterr().err
+    assert "no upload token" not in capsys.readouterr().err
 
 
 # -- rounds ------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The demonstration on a small panel, and the page it leaves."""
+"""The demonstration on a small panel, and its page."""
 
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser

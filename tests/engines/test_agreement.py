@@ -230,7 +230,7 @@ def test_reports_out_of_bounds_are_not_counted() -> None:
     assert tally.n_reports == 9
     assert tally.rejected == {"code out of support": 1}
     assert tally.counts.sum() == 45
-    line = json.loads(hd.Client(survey).report({}).to_json())
+    line = json.loads(hd.Client(survey).report(dict.fromkeys(survey.schema.names, 0)).to_json())
     line["answers"] = [[0, 32]]
     from hdr4me.io.report import Reason, inspect
 

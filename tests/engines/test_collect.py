@@ -30,7 +30,10 @@ def test_run_estimates() -> None:
 
 def test_unusable_values_are_reported() -> None:
     some = PEOPLE.assign(age=["thirty"] * 1000 + ["30"] * 29_000)
+    declared = hd.Schema([hd.Numeric("age", 0, 120, default=45), SCHEMA["smoker"]])
     with pytest.warns(RecordsWarning, match="age"):
+        hd.collect(some, hd.Survey(declared, epsilon=1.0))
+    with pytest.raises(hd.errors.InvalidInput, match="age"):
         hd.collect(some, hd.Survey(SCHEMA, epsilon=1.0))
     with pytest.raises(hd.errors.InvalidInput, match="age"):
         hd.collect(PEOPLE.assign(age="thirty"), hd.Survey(SCHEMA, epsilon=1.0))

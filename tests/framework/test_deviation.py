@@ -336,3 +336,5 @@ def test_a_list_of_budgets_gives_a_list_of_deviations() -> None:
     found = deviation("duchi", users=1000, dims=4, sampled=2, epsilon=[1, 2.0], prior="uniform")
     alone = [deviation("duchi", users=1000, dims=4, sampled=2, epsilon=x, prior="uniform") for x in (1, 2.0)]
     assert [x.mse for x in found] == [x.mse for x in alone]
+    swept = deviation("duchi", users=1000, dims=4, sampled=2, epsilon=np.array([1, 2.0]), prior="uniform")
+    assert [x.mse for x in swept] == [x.mse for x in alone]

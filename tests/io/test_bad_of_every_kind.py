@@ -13,6 +13,7 @@ import pytest
 
 from hdr4me.client import Client
 from hdr4me.engines import Local
+from hdr4me.errors import InvalidInput
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Survey, Vector
 from hdr4me.tally import Tally
 
@@ -45,6 +46,10 @@ def test_on_the_device(name: str) -> None:
     size = survey.channels[0].inputs[0].size
     assert dimension.encode(wrong, size) == dimension.encode(instead, size)
     client = Client(survey)
+    if not dimension.replaces and dimension.quality(wrong) in ("missing", "unknown"):
+        with pytest.raises(InvalidInput, match="dimension 'x'"):
+            client.report({"x": wrong})
+        wrong = instead
     lengths = {len(client.report({"x": value}).to_bytes(survey)) for value in (wrong, instead)}
     assert lengths == {survey.report_size}
     tally = Tally(survey).add([client.report({"x": wrong})])

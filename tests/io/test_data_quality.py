@@ -12,11 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from hdr4me.engines import Local
-from hdr4me.errors import InvalidInput
+from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io import DataQuality, RecordsWarning, data_quality, judge
 from hdr4me.io.columns import from_batch
+from hdr4me.io.quality import quality_path
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Survey
 from hdr4me.survey.values import as_number
+from hdr4me.tally import Tally
 
 NUMBER = Numeric("v", 0, 300)
 TOWN = Categorical("v", ["Bath", "Ely"])
@@ -166,6 +168,42 @@ def test_the_blocks_before_the_last_come_before_the_judgment() -> None:
     reports = Local(1).reports(pa.Table.from_batches([one]), survey(NUMBER))
     with pytest.raises(InvalidInput, match="declares neither"):
         next(reports)
+
+
+def test_the_report_is_stored_next_to_the_reports_and_the_answer_shows_it(tmp_path: Path) -> None:
+    """From records over reports and a saved tally to the answer; other files and the reports do not change."""
+    asked = survey(Numeric("v", 0, 300, default=10))
+    table = pa.table({"v": [None] * 40 + [1.0] * 960})
+    for name in ("a.parquet", "b.jsonl"):
+        with pytest.warns(RecordsWarning, match="40 of 1,000 values"):
+            Local(1).perturb(table, asked, tmp_path / name)
+    beside = quality_path(tmp_path / "a.parquet")
+    assert beside.name == "_a.parquet.quality.json"
+    assert beside.stat().st_mode & 0o777 == 0o600
+    assert "do not publish" in beside.read_text()
+    tally = Local(1).tally(tmp_path, asked)  # a folder: the data-quality reports are not taken for reports
+    assert tally.n_reports == 2000
+    assert tally.data_quality is not None
+    assert tally.data_quality.counts.tolist() == [[2000, 80, 0, 0, 0]]
+    tally.save(tmp_path / "t.tally")
+    loaded = Tally.load(tmp_path / "t.tally")
+    remark = "80 of 2,000 values (4 %) are missing and count as 10"
+    assert loaded.estimate().notes == (remark,)
+    assert loaded.ask("mean", "v").notes == (remark,)
+    assert (loaded + loaded).remarks["v"].startswith("160 of 4,000")
+    tally.data_quality = None
+    tally.save(tmp_path / "t.tally")
+    assert not any(Tally.load(tmp_path / "t.tally").estimate().notes)
+
+
+def test_a_damaged_data_quality_file_is_an_error(tmp_path: Path) -> None:
+    asked, reports = survey(NUMBER), tmp_path / "a.parquet"
+    Local(1).perturb(pa.table({"v": [1.0, 2.0]}), asked, reports)
+    quality_path(reports).write_text("{}")
+    with pytest.raises(FormatError, match=r"_a\.parquet\.quality\.json is not a data-quality report"):
+        Local(1).tally(reports, asked)
+    quality_path(reports).unlink()
+    assert Local(1).tally(reports, asked).data_quality is None
 
 
 def test_missing_that_is_asked_is_no_warning(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hdr4me as hd
-from hdr4me.io.columns import DataQuality, RecordsWarning
+from hdr4me.io.quality import DataQuality, RecordsWarning
 
 DOSE = hd.Categorical("dose", ["0.5", "2.1", "3", "other"], default="other")
 

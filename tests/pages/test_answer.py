@@ -1,4 +1,4 @@
-"""Pictures of answers."""
+"""Figures of answers."""
 
 from __future__ import annotations
 

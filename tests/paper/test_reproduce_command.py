@@ -52,7 +52,7 @@ def test_the_command_in_the_report_has_no_paths(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fig9"], "target = 'fig9' is not allowed"),
+        (["fig9"], "TARGET 'fig9' is not allowed"),
         (["fig3", "--scale", "huge"], "--scale 'huge' is not allowed"),
         (["fig3", "--lambda-choice", "z9"], "--lambda-choice 'z9' is not allowed"),
         (["fig3", "--normalize", "none"], "--normalize 'none' is not allowed"),

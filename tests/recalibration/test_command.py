@@ -56,7 +56,7 @@ def test_structure_and_interval_are_taken(tally: Path) -> None:
         (("--interval", "average"), "need --recalibrate"),
         (("--recalibrate", "auto", "--interval", "narrow"), "--interval 'narrow' is not allowed"),
         (("--recalibrate", "auto", "--order", "weight"), "--order 'weight' is not allowed"),
-        (("--recalibrate", "l1", "--order", "steps_*"), "'order' is not allowed for method 'l1'"),
+        (("--recalibrate", "l1", "--order", "steps_*"), "--order is not allowed for --recalibrate 'l1'"),
     ],
 )
 def test_refusals_name_the_option(tally: Path, arguments: tuple[str, ...], message: str) -> None:

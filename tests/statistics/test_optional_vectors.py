@@ -175,7 +175,7 @@ def test_the_next_round_asks_again() -> None:
     survey = hd.Survey(schema, epsilon=4.0, mechanism="piecewise")
     rows = {"v": [[0.1, 0.2], None] * 1000, "x": [0.5] * 2000}
     tally = simulate_tally(pa.table(rows), survey, seed=9)
-    assert hd.refine(tally).schema["v"] == schema["v"]
+    assert hd.refine(tally).survey.schema["v"] == schema["v"]
 
 
 # -- coverage ----------------------------------------------------------------------------------------------------------

@@ -100,12 +100,13 @@ def test_rounds_do_not_mix_products_about_different_middles():
     """The second round's ranges differ, so its product means something else: the pilot's row stays as it was."""
     rng = np.random.default_rng(4)
     a = np.clip(rng.normal(0, 0.1, 30_000), -1, 1)
-    pilot = counted(a, a, hd.Survey(SCHEMA, 1.0), rng)
-    following = hd.refine(pilot)
+    survey = hd.Survey(SCHEMA, 4.0)
+    pilot = counted(a, a, survey, rng)
+    following = hd.refine(pilot).survey
     assert following.schema["a"].bounds != (-1.0, 1.0)
     assert isinstance(following.schema["a × b"], hd.Product)
     second = counted(a, a, following, rng)
-    both, first = hd.combine([pilot, second]), pilot.estimate()
+    both, first = hd.combine([pilot, second], same_population=True), pilot.estimate()
     assert both.value[2] == first.value[2]
     assert both.value[0] != first.value[0]
 

@@ -112,4 +112,4 @@ def test_records_need_no_column_for_a_product():
     assert sum(len(block) for block in Local(threads=1).reports(records, survey)) == 3
     with pytest.raises(InvalidInput, match=r"expected \(n, 2\)"):
         list(Local(threads=1).reports(np.zeros((3, 3)), survey))
-    assert len(hd.Client(survey).report({"a": 3}).answers) == 1
+    assert len(hd.Client(survey).report({"a": 3, "b": 1}).answers) == 1

@@ -22,6 +22,8 @@ from hdr4me.tally import Tally
 
 SPOKEN = Selection("spoken", ["de", "en", "fr", "it", "nl", "pl"], at_most=2)
 SURVEY = Survey(Schema([SPOKEN]), epsilon=3.0)
+USABLE: list[Any] = [["fr", "de"], ["it", "en", "de"], [], "", ["pl", "pl", "zz"]]
+"""What a device answers where `VALUES` has a choice that is none and a missing value: nothing chosen."""
 VALUES: list[Any] = [["fr", "de"], ["it", "en", "de"], ["xx"], None, ["pl", "pl", "zz"]]
 TRUTH = {"de": 0.4, "en": 0.2, "fr": 0.2, "it": 0.0, "nl": 0.0, "pl": 0.2}
 """Of `VALUES`: the second has one choice too many."""
@@ -100,7 +102,7 @@ def check_answer(tally: Tally) -> None:
 
 def test_on_the_device() -> None:
     client = Client(SURVEY)
-    check_answer(Tally(SURVEY).add(client.report({"spoken": value}) for value in VALUES * 400))
+    check_answer(Tally(SURVEY).add(client.report({"spoken": value}) for value in USABLE * 400))
 
 
 def test_files_of_every_kind(tmp_path: Path) -> None:
@@ -161,7 +163,7 @@ def test_beside_other_dimensions() -> None:
 def test_no_and_one_report() -> None:
     nothing = Tally(SURVEY).estimate()
     assert np.isnan(nothing.value).all()
-    one = Tally(SURVEY).add([Client(SURVEY).report({})]).estimate()
+    one = Tally(SURVEY).add([Client(SURVEY).report({"spoken": []})]).estimate()
     assert np.isfinite(one.value).all()
     assert np.isnan(one.standard_error).all()
 

@@ -13,7 +13,7 @@ from hdr4me.channels import Input
 from hdr4me.channels.codebook import Codebook
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.columns import RecordsWarning, judge
+from hdr4me.io.quality import RecordsWarning, judge
 from hdr4me.simulation.collection import simulate_tally
 
 NAN, INF = math.nan, math.inf

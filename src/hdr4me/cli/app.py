@@ -59,5 +59,6 @@ for _name, _help in COMMANDS.items():
     _function = getattr(import_module(f"hdr4me.cli.{_MODULES.get(_name, _name)}"), _name)
     app.command(name=_name, short_help=_help)(_function)
 
+app.add_typer(import_module("hdr4me.cli.schema").schema, name="schema")
 app.add_typer(import_module("hdr4me.cli.ledger").ledger, name="ledger")
 app.add_typer(import_module("hdr4me.cli.collector").token, name="token")

@@ -18,7 +18,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Context, Option, Typer
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import DELIMITER, ENCODING, JSON, OUTPUT, SURVEY, UNUSABLE, File, Texts
+from hdr4me.cli.options import (
+    DECIMAL,
+    DELIMITER,
+    ENCODING,
+    JSON,
+    OUTPUT,
+    SURVEY,
+    THOUSANDS,
+    UNUSABLE,
+    File,
+    Texts,
+)
 from hdr4me.cli.output import print_json, print_note, print_table, progress, working
 from hdr4me.cli.reports import perturb_files, record_files
 from hdr4me.errors import InvalidInput
@@ -178,7 +189,7 @@ def _open_round(store: Store, document: Survey | None, new_round: bool) -> int |
 
 
 def _check_uploads(store: Store, open_uploads: bool) -> None:
-    """Open uploads to anyone if that is asked for; otherwise say so if nobody can send reports."""
+    """Open uploads to anyone if requested; otherwise print a note if there is no upload token."""
     from hdr4me.collector.stores.protocol import ANYONE
 
     tokens = store.tokens()
@@ -186,7 +197,7 @@ def _check_uploads(store: Store, open_uploads: bool) -> None:
         _add_token(store, "send", "anyone", 36_500, anyone=True)
     elif not open_uploads and all(token.scope != "send" for token in tokens):
         print_note(
-            "nobody can send reports yet: hdr4me token add --scope send, or restart with --open-uploads"
+            "no upload token exists: create one with hdr4me token add --scope send, or restart with --open-uploads"
         )
 
 
@@ -286,6 +297,8 @@ def send(
     spool: Annotated[File, Option(help="Keep the reports in this folder, to send them again.")] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
+    decimal: DECIMAL = None,
+    thousands: THOUSANDS = None,
     allow_unusable: UNUSABLE = False,
     json: JSON = False,
 ) -> None:
@@ -317,7 +330,7 @@ def send(
     elif not records:
         raise InvalidInput.missing("RECORDS")
     else:
-        files = record_files(records, encoding, delimiter)
+        files = record_files(records, encoding, delimiter, decimal, thousands)
         folder.mkdir(parents=True, exist_ok=True)
         n, quality = perturb_files(Local(), files, document, made.reports, allow_unusable)
         made.assign_ids(n)

@@ -194,4 +194,6 @@ def compare(
         line = (
             f"{title}: {found.users:,} users, {counted(repeats, 'collection')} each; errors: {rows[0].scale}"
         )
-        print_table(line, list(COLUMNS), [row.cells() for row in rows])
+        cells = [row.cells() for row in rows]
+        used = [i for i in range(len(COLUMNS)) if any(row[i] is not None for row in cells)]
+        print_table(line, [COLUMNS[i] for i in used], [[row[i] for i in used] for row in cells])

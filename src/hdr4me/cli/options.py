@@ -37,12 +37,16 @@ ENGINE = Annotated[str, Option("--engine", help="local, spark, or the name of a 
 MASTER = Annotated[str | None, Option("--master", help="For spark: the URL of the master, such as local[2].")]
 DELIMITER = Annotated[str | None, Option(help="Separator of CSV fields (tab for tabs); default: detected.")]
 ENCODING = Annotated[str | None, Option(help="Encoding of text files; default: UTF-8.")]
-UNUSABLE = Annotated[bool, Option("--allow-unusable", help="Continue if a column has no usable value.")]
+DECIMAL = Annotated[str | None, Option(help="Decimal separator in text files; default: a point.")]
+THOUSANDS = Annotated[str | None, Option(help="Thousands separator in text files; default: none.")]
+UNUSABLE = Annotated[
+    bool, Option("--allow-unusable", help="Continue with unusable columns, and replace any share of values.")
+]
 
 _SAME = (
-    "audience", "categorical", "delimiter", "encoding", "engine", "epsilon", "every", "groups",
+    "audience", "categorical", "decimal", "delimiter", "encoding", "engine", "epsilon", "every", "groups",
     "limit", "master", "mechanism", "name", "order", "prior", "probabilities", "probability",
-    "purpose", "rate", "repeats", "schema", "statistic", "tolerance", "users", "values", "workers",
+    "purpose", "rate", "repeats", "schema", "statistic", "thousands", "tolerance", "users", "values", "workers",
     "scale", "normalize", "data", "dims",
 )  # fmt: skip
 _NAMES = {name: f"--{name}" for name in _SAME} | {

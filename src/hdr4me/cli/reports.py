@@ -10,6 +10,7 @@ from typer import Argument, Option
 
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import (
+    DECIMAL,
     DELIMITER,
     ENCODING,
     ENGINE,
@@ -17,6 +18,7 @@ from hdr4me.cli.options import (
     MASTER,
     OUTPUT,
     SURVEY,
+    THOUSANDS,
     UNUSABLE,
     File,
     Texts,
@@ -41,6 +43,8 @@ def perturb(
     ] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
+    decimal: DECIMAL = None,
+    thousands: THOUSANDS = None,
     check_only: Annotated[
         bool, Option("--check-only", help="Print the data-quality report; write nothing.")
     ] = False,
@@ -63,7 +67,7 @@ def perturb(
         raise InvalidInput(
             "give either --output FILE for the reports, or --check-only to check the records and write nothing"
         )
-    files = record_files(records, encoding, delimiter)
+    files = record_files(records, encoding, delimiter, decimal, thousands)
     opt.check_outputs([output], [survey, *(Path(path) for path in records if path != "-")])
     document = Survey.load(survey)
     with opt.open_engine(engine, master) as worker:
@@ -93,12 +97,20 @@ def perturb(
         )
 
 
-def record_files(records: Sequence[str], encoding: str | None, delimiter: str | None) -> RecordFiles:
+def record_files(
+    records: Sequence[str],
+    encoding: str | None,
+    delimiter: str | None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+) -> RecordFiles:
     """The files of records; prints a warning for files that are given twice."""
     from hdr4me.io import RecordFiles
 
     with opt.named_options():
-        files = RecordFiles(records, encoding=encoding, delimiter=delimiter)
+        files = RecordFiles(
+            records, encoding=encoding, delimiter=delimiter, decimal=decimal, thousands=thousands
+        )
     opt.check_twice([Path(path) for path in records if path != "-"])
     return files
 
@@ -120,7 +132,7 @@ def perturb_files(
 
 def _check_quality(quality: DataQuality, allow_unusable: bool, *, notes: bool = True) -> None:
     """Warn of faulty values; refuse the columns of `DataQuality.refused` unless `allow_unusable`."""
-    from hdr4me.io.columns import refusal
+    from hdr4me.io.quality import refusal
 
     for sentence in [*(quality.notes() if notes else ()), *(quality.unusable() if allow_unusable else ())]:
         print_note(f"warning: {sentence}")
@@ -132,7 +144,8 @@ def show_quality(quality: DataQuality) -> None:
     """Print the counts of usable, missing, unknown and out-of-range values."""
     rows = quality.rows()
     title = f"Data quality of {quality.n_records:,} records (counted from true values: not private)"
-    print_table(title, list(rows[0]), [list(row.values()) for row in rows])
+    heads = [{"low": "below range", "high": "above range"}.get(name, name) for name in rows[0]]
+    print_table(title, heads, [list(row.values()) for row in rows])
 
 
 def tally(

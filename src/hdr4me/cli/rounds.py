@@ -134,7 +134,8 @@ def refine(
 ) -> None:
     """Create the survey of a second round, with ranges narrowed to the values found in a pilot: less noise, same ε.
 
-    Other users answer the second round; hdr4me estimate pilot.tally --later-round next.tally combines both.
+    Other users answer the second round. Where ranges are narrowed, a part of them (the control group) answers the pilot's
+    survey again. hdr4me estimate pilot.tally --later-round next.tally --later-round control.tally combines all.
 
     Example: hdr4me refine day1.tally -o round2.json
     """
@@ -144,7 +145,9 @@ def refine(
     opt.check_twice(pilot)
     tally = opt.load_sum(pilot)
     with opt.named_options(), working("designing"):
-        survey = next_survey(tally, users=users, mechanism=mechanism, weigh=not equal_weights, name=name)
+        survey, control, narrower = next_survey(
+            tally, users=users, mechanism=mechanism, weigh=not equal_weights, name=name
+        )
     survey.save(output)
     rows: list[list[object]] = []
     for before, after in zip(tally.survey.schema, survey.schema, strict=True):
@@ -156,8 +159,17 @@ def refine(
         rows.append([before.name, *ranges, survey.questions[survey.question_of(before.name)].weight])
     if json:
         found = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
-        print_json({"survey": survey.fingerprint, "rows": found})
+        gains = {key: own.gain for key, own in narrower.items()}
+        print_json({"survey": survey.fingerprint, "control": control, "narrower_by": gains, "rows": found})
     else:
         heads = [column.replace("_", " ") for column in _COLUMNS]
         print_table(f"Ranges and question weights after a pilot of {tally.n_reports:,} reports", heads, rows)
+        if narrower:
+            gain = max(own.gain for own in narrower.values())
+            print_note(
+                f"Give this survey to a random {100 * (1 - control):.0f} % of the next users and the pilot's survey to the "
+                f"other {100 * control:.0f} % (control group): intervals become up to {gain:.2g} times narrower."
+            )
+        else:
+            print_note("No range is narrowed: intervals of a second round would not be narrower.")
     print_note(f"wrote {output}")

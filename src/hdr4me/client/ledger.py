@@ -128,7 +128,7 @@ class Ledger:
         with self._locked():
             book = self.book()
             self._check(book, survey, survey.epsilon)
-            self._write(_charged(book, survey, Fraction(survey.epsilon)))
+            write(self.path, _charged(book, survey, Fraction(survey.epsilon)))
 
     def claim(self, survey: Survey, choose: Choose[T]) -> T:
         """Charge memoized_epsilon/m for each new row of a memoized response, and return the answers of `choose`.
@@ -154,9 +154,9 @@ class Ledger:
             if len(new) > affordable:
                 raise BudgetExceeded(f"{len(new)} new rows were claimed, but {self.path} allows {affordable}")
             rows = {**book.rows, survey.series: (*known, *new)}
-            charged = _charged(book, survey, len(new) * cost) if new else book
+            charged = replace(_charged(book, survey, len(new) * cost), rows=rows, secret=secret_mark(secret))
             reserve = len(book.text()) + _ENTRY_BYTES + survey.sampled * _MARK_BYTES
-            self._write(replace(charged, rows=rows, secret=secret_mark(secret)), reserve)
+            write(self.path, charged if new or not book.counter else book, reserve)
         return answers
 
     def _check(self, book: Book, survey: Survey, epsilon: float) -> None:
@@ -164,7 +164,7 @@ class Ledger:
         when = "" if self.every is None else f" in {self.every} day(s)"
         if book.amount(survey.series, since) + cost > self.reports_per_survey * cost:
             raise BudgetExceeded(
-                f"survey {survey.fingerprint} has already been answered {self.reports_per_survey} time(s) at epsilon "
+                f"survey {survey.fingerprint} has been answered {self.reports_per_survey} time(s) at epsilon "
                 f"= {epsilon}, under this name or another: {self.path} allows no more{when}"
             )
         total = book.total(since) + cost
@@ -173,10 +173,6 @@ class Ledger:
                 f"another epsilon = {float(cost):g} would raise the total to {float(total):g}, "
                 f"above the limit of {float(self.limit):g}{when} in {self.path}"
             )
-
-    def _write(self, book: Book, reserve: int = 0) -> None:
-        identity = book.identity or secrets.token_hex(16)
-        write(self.path, replace(book, identity=identity, counter=book.counter + 1), reserve)
 
     def _secret(self, book: Book) -> bytes:
         """The device's secret: 32 bytes of the system's randomness, created on first use."""
@@ -204,7 +200,8 @@ class Ledger:
 def _charged(book: Book, survey: Survey, cost: Fraction) -> Book:
     entry = dict(book.spent.get(survey.series, {}))
     entry[_today()] = entry.get(_today(), Fraction(0)) + cost
-    return replace(book, spent={**book.spent, survey.series: entry})
+    identity, spent = book.identity or secrets.token_hex(16), {**book.spent, survey.series: entry}
+    return replace(book, identity=identity, counter=book.counter + 1, spent=spent)
 
 
 def _today() -> int:

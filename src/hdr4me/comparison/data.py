@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from hdr4me.errors import InvalidInput
 from hdr4me.io import DataQuality
-from hdr4me.io.columns import refusal
+from hdr4me.io.quality import refusal
 from hdr4me.io.reading import read_records, read_table
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Vector
 from hdr4me.survey.columns import is_text

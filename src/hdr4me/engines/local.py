@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,17 +20,9 @@ from hdr4me.engines.protocol import FilePath, Progress, check_survey, paths_of
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io import OnRejected, Quarantine, refuse, write_reports
 from hdr4me.io.arrow import as_batch, schema_of
-from hdr4me.io.columns import (
-    DataQuality,
-    OnQuality,
-    Source,
-    check_matrix,
-    data_quality,
-    from_batch,
-    from_matrix,
-    judge,
-)
+from hdr4me.io.columns import Source, check_matrix, data_quality, from_batch, from_matrix
 from hdr4me.io.files import files_of, read_blocks
+from hdr4me.io.quality import DataQuality, OnQuality, judge, load_quality, save_quality
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 
@@ -92,7 +85,7 @@ class Local:
     ) -> int:
         """Write the reports of records to a file in the format of its suffix; returns the number of reports.
 
-        The file is written atomically.
+        The file is written atomically. The data-quality report is stored next to it (`hdr4me.io.quality`).
         """
         check_survey(survey)
         total = DataQuality.empty(survey)
@@ -105,6 +98,7 @@ class Local:
             if not total.n_records:
                 raise FormatError("there are no records")
             on_quality(total)
+        save_quality(total, survey, target)
         return total.n_records
 
     def table(self, records: Any, survey: Survey, *, on_quality: OnQuality = judge) -> pa.Table:
@@ -143,7 +137,9 @@ class Local:
         check_survey(survey)
         paths = [file for source in paths_of(reports) for file in files_of(source)]
         with nullcontext() if strict or quarantine is None else Quarantine(quarantine) as handler:
-            return self._tally_files(paths, survey, refuse if strict else handler, progress)
+            tally = self._tally_files(paths, survey, refuse if strict else handler, progress)
+        tally.data_quality = load_quality(dict.fromkeys([*map(Path, paths_of(reports)), *paths]), survey)
+        return tally
 
     def pair_counts(
         self, reports: FilePath | Sequence[FilePath], survey: Survey, pairs: Sequence[tuple[str, str]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hdr4me.engines.local import Local
-from hdr4me.io.columns import judge
+from hdr4me.io.quality import DataQuality, judge
 from hdr4me.survey import Schema, Survey
 from hdr4me.tally import Tally
 
@@ -17,7 +17,7 @@ def collect(data: Any, survey: Survey) -> Tally:
     """Randomize every record and count the reports; neither records nor reports are kept.
 
     `data` is a frame (pandas, polars), an Arrow table, a matrix, or files. Use it for simulations, and where one
-    machine holds the records; on devices, use `Client`. A warning or an error reports unusable values.
+    machine holds the records; on devices, use `Client`. Unusable values give a warning or an error.
 
     Examples
     --------
@@ -27,9 +27,13 @@ def collect(data: Any, survey: Survey) -> Tally:
     >>> collect(pd.DataFrame({"age": [30.0, 44.0, 62.0] * 1000}), survey).n_reports
     3000
     """
-    engine, tally = Local(), Tally(survey)
-    judge(engine.data_quality(data, survey))
-    for block in engine.reports(data, survey):
+    tally = Tally(survey)
+
+    def on_quality(found: DataQuality) -> None:
+        judge(found)
+        tally.data_quality = found
+
+    for block in Local().reports(data, survey, on_quality=on_quality):
         tally.add_block(block)
     return tally
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hdr4me.errors import InvalidInput
-from hdr4me.io.columns import DataQuality, OnQuality, judge
+from hdr4me.io.quality import DataQuality, OnQuality, judge
 from hdr4me.registry import Registry
 from hdr4me.survey import Survey
 

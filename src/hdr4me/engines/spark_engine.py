@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdr4me.engines import spark_perturb, spark_tally
-from hdr4me.engines.protocol import FilePath, Progress, check_survey
+from hdr4me.engines.protocol import FilePath, Progress, check_survey, paths_of
 from hdr4me.engines.spark_session import require_pyspark
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.columns import DataQuality, OnQuality, judge
+from hdr4me.io.quality import DataQuality, OnQuality, judge, load_quality
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 
@@ -94,6 +94,8 @@ class Spark:
             raise InvalidInput(f"quarantine = {quarantine} already exists: choose a new path for the folder")
         folder = None if quarantine is None else os.fspath(quarantine)
         tally = spark_tally.count_reports(self.session, reports, survey, folder)
+        if isinstance(reports, str | os.PathLike | list | tuple):
+            tally.data_quality = load_quality(paths_of(reports), survey)
         if strict and tally.rejected:
             reason, number = next(iter(tally.rejected.items()))
             raise FormatError(f"{number} bad reports: {reason}")

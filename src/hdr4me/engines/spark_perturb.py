@@ -36,7 +36,8 @@ from hdr4me.engines.spark_session import (
 from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
 from hdr4me.io import write_reports
 from hdr4me.io.blocks import to_wire
-from hdr4me.io.columns import DataQuality, OnQuality, data_quality, from_batch
+from hdr4me.io.columns import data_quality, from_batch
+from hdr4me.io.quality import DataQuality, OnQuality, save_quality
 from hdr4me.io.reading import (
     Part,
     as_files,
@@ -104,6 +105,7 @@ def perturb_to(
         for row in rows:
             (staging / row["name"]).rename(final / (row["name"][:10] + ".parquet"))
         final.rename(target)
+        save_quality(found, survey, target)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
         shutil.rmtree(final, ignore_errors=True)

@@ -110,7 +110,7 @@ def deviation(
 ) -> Deviation: ...
 @overload
 def deviation(
-    mechanism: Any, *, users: int, epsilon: Sequence[float],
+    mechanism: Any, *, users: int, epsilon: Sequence[float] | Floats,
     dims: int = 1, sampled: int = 1, values: Any = None, probabilities: Any = None, prior: Any = None,
     inclusion: Any = None, correlation: Any = None, variance: Variance = "exact", calibrated: bool = False,
     domain: Domain = "scaled",
@@ -120,7 +120,7 @@ def deviation(
     mechanism: Any,
     *,
     users: int,
-    epsilon: float | Sequence[float] | None = None,
+    epsilon: float | Sequence[float] | Floats | None = None,
     dims: int = 1,
     sampled: int = 1,
     values: Any = None,
@@ -179,7 +179,7 @@ def deviation(
     >>> print(f"{dev.joint_probability_within(0.05):.3e}")  # all 100 dimensions at once
     5.572e-277
     """
-    if isinstance(epsilon, Sequence):
+    if isinstance(epsilon, Sequence | np.ndarray):
         given: dict[str, Any] = {
             "values": values,
             "probabilities": probabilities,

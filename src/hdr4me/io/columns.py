@@ -1,13 +1,8 @@
-"""Records as columns of memory addresses for the kernels, and the data-quality report.
-
-The data-quality report counts the values of each column that were read, missing, unknown or out of range. It is for the
-owner of the records. Its counts are exact functions of the true values, so it is not private and must not be published.
-"""
+"""Records as columns of memory addresses for the kernels, and the counts of their data-quality report."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,8 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
+from hdr4me.io.quality import FIELDS, DataQuality
 from hdr4me.survey import Numeric, Schema, Survey
-from hdr4me.survey.dimension import FAULTS, UNDECLARED
 
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.perturb import Columns
@@ -153,113 +148,6 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
     luts = np.array(lut, np.uint32)
     columns = Columns(address, stride, dtype, valid, valid_offset, luts, lut_start, lut_size, 0)
     return Source(columns, batch.num_rows, [column.array for column in cleaned.values()], cleaned)
-
-
-FIELDS = ("read", *FAULTS)
-_REPORTED = 0.01  # a share of faulty values above this is reported
-_REPLACED = 0.05  # a share of replaced values above this is refused
-
-
-class RecordsWarning(UserWarning):
-    """More than 1 % of the values of a column are missing, unknown or out of range."""
-
-
-@dataclass(frozen=True, eq=False)
-class DataQuality:
-    """Counts [d, 5] of values read, missing, unknown, below and above the range; reports of parts can be added.
-
-    For a `Selection`, `unknown` counts values without a known category, `low` values with known and unknown choices,
-    and `high` values with too many choices.
-    """
-
-    schema: Schema
-    counts: NDArray[np.int64]
-
-    @classmethod
-    def empty(cls, survey: Survey) -> DataQuality:
-        """The data-quality report of no records."""
-        return cls(survey.schema, np.zeros((len(survey.schema), len(FIELDS)), np.int64))
-
-    def __add__(self, other: DataQuality) -> DataQuality:
-        return DataQuality(self.schema, self.counts + other.counts)
-
-    @property
-    def n_records(self) -> int:
-        """The number of records."""
-        return int(self.counts[0, 0])
-
-    def rows(self) -> list[dict[str, Any]]:
-        """The counts of each column."""
-        pairs = zip(self.schema.names, self.counts.tolist(), strict=True)
-        return [{"column": name, **dict(zip(FIELDS, counts, strict=True))} for name, counts in pairs]
-
-    def unusable(self) -> list[str]:
-        """A sentence for each column without a usable value."""
-        return [sentence for sentence, usable in self._refused() if not usable]
-
-    def refused(self) -> list[str]:
-        """A sentence for each column that is refused.
-
-        Such a column has no usable value; or missing or unknown values, and its dimension declares neither a default
-        nor `optional`; or more than 5 % of its values would be replaced.
-        """
-        return [sentence for sentence, _ in self._refused()]
-
-    def _refused(self) -> list[tuple[str, bool]]:
-        """The sentence of each column that is refused, and whether the column has a usable value."""
-        found = []
-        for dimension, row in zip(self.schema, self.rows(), strict=True):
-            faults = {name: fault for name, fault in dimension.faults().items() if not fault.usable}
-            n, name = row["read"], f"column {dimension.name!r}"
-            replaced = {
-                fault.what: row[kind] for kind, fault in faults.items() if kind in FAULTS[:2] and row[kind]
-            }
-            parts = ", ".join(f"{row[kind]:,} {fault.what}" for kind, fault in faults.items())
-            if 0 < n <= sum(row[kind] for kind in faults):
-                found.append((f"{name} has no usable value among {n:,} ({parts})", False))
-            elif replaced and not dimension.replaces:
-                what = " and ".join(f"{_share(k, n)} are {what}" for what, k in replaced.items())
-                found.append((f"{name}: {what}, and {UNDECLARED}", True))
-            elif sum(replaced.values()) > _REPLACED * n:
-                effect = next(fault.effect for fault in faults.values() if fault.what in replaced)
-                what = " and ".join(f"{_share(k, n)} are {what}" for what, k in replaced.items())
-                found.append((f"{name}: {what} {effect}, which biases the answer", True))
-        return found
-
-    def notes(self) -> list[str]:
-        """A sentence for each kind of faulty values above 1 % of a column, with their treatment."""
-        return [
-            f"column {dimension.name!r}: {_share(row[name], row['read'])} are {fault.what} {fault.effect}"
-            for dimension, row in zip(self.schema, self.rows(), strict=True)
-            for name, fault in dimension.faults().items()
-            if fault.effect and row[name] > _REPORTED * row["read"]
-        ]
-
-
-def _share(n: int, of: int) -> str:
-    return f"{n:,} of {of:,} values ({100 * n / of:.3g} %)"
-
-
-# Called with the data-quality report before the reports become visible; an exception discards them.
-OnQuality = Callable[[DataQuality], None]
-
-
-def judge(quality: DataQuality, *, allow_unusable: bool = False) -> None:
-    """Warn of faulty values above 1 %; refuse the columns of `DataQuality.refused` unless `allow_unusable`."""
-    refused = quality.refused()
-    if refused and not allow_unusable:
-        raise refusal(refused)
-    for sentence in quality.notes():
-        warnings.warn(sentence, RecordsWarning, stacklevel=3)
-
-
-def refusal(unusable: Sequence[str], remedy: str = "allow it (--allow-unusable)") -> InvalidInput:
-    """The error for columns that are refused."""
-    more = f", and {len(unusable) - 3} columns more" if len(unusable) > 3 else ""
-    return InvalidInput(
-        f"{'; '.join(unusable[:3])}{more}: check the schema (range, categories, default, optional) and the file, "
-        f"or {remedy}"
-    )
 
 
 def data_quality(source: Source, survey: Survey) -> DataQuality:

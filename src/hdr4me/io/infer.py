@@ -14,6 +14,7 @@ from hdr4me.io.reading import column_types, file_kind
 from hdr4me.io.source import RecordFiles
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema
 from hdr4me.survey.columns import is_text
+from hdr4me.survey.values import suggestion
 
 _WILD = "*?["
 
@@ -29,26 +30,26 @@ def infer_schema(
     encoding: str | None = None,
     delimiter: str | None = None,
 ) -> Schema:
-    """One dimension for each column, or each of `columns`; only names and types are taken from the file.
+    """One dimension for each column, or each of `columns`; only names and types come from the file.
 
-    Ranges and categories must be given: those of the data would publish its extreme or its rarest record. Only
-    columns of truth values need neither. A name may be a pattern with `*`, `?` or `[...]`, for all columns that match
-    and have no entry of their own.
+    Ranges and categories must be given: those of the data would publish its extreme or its rarest record. Only Boolean
+    columns need neither. A name may be a pattern with `*`, `?` or `[...]`, for all columns that match and are not named
+    themselves.
 
     Parameters
     ----------
     path
-        A file of records; of a folder or pattern, the first file.
+        A file of records, or a folder or pattern, of which the first file is used.
     ranges, categories
         (low, high) of numeric dimensions, and the categories of categorical ones.
     columns
-        The columns to ask, in this order; all of the file, in its order, unless given.
+        The columns to include, in this order; all columns of the file unless given.
     defaults
-        What stands for a missing value.
+        The replacements for missing values.
     optional
-        Columns for which a missing value is an answer of its own.
+        Columns for which a missing value is a valid answer.
     encoding, delimiter
-        How a text file is read.
+        The encoding and the delimiter of a text file.
 
     Examples
     --------
@@ -65,17 +66,20 @@ def infer_schema(
     found = column_types(files, [name for name in named if not any(c in name for c in _WILD)])
     kinds = {field.name: _kind(field.type) for field in found}
     file = files.files()[0]
-    is_text = file_kind(file) == "text"
+    # The first line of a text file is a header if it has one of the given names; otherwise it may be a record.
+    unknown = file_kind(file) == "text" and not any(name in kinds for name in named)
 
     def shown(names: Iterable[str]) -> str:
-        """Columns of a text file by their places: its first line may be a record."""
-        return ", ".join(f"column {list(kinds).index(x) + 1}" if is_text else repr(x) for x in names)
+        """The names of columns, or their positions if the names may be a record."""
+        return ", ".join(f"column {list(kinds).index(x) + 1}" if unknown else repr(x) for x in names)
 
     def matching(pattern: str) -> list[str]:
         wild = pattern not in kinds and any(c in pattern for c in _WILD)
         names = [name for name in kinds if name == pattern or (wild and fnmatchcase(name, pattern))]
         if not names:
-            raise InvalidInput(f"{file} has no column {pattern!r}")
+            raise InvalidInput(
+                f"{file} has no column {pattern!r}" + (suggestion(pattern, kinds) if not unknown else "")
+            )
         return names
 
     def expanded(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,8 +101,7 @@ def infer_schema(
     for kind, what in lacks.items():
         if names := [x for x in asked if kinds[x] == kind and x not in bounds and x not in lists]:
             raise InvalidInput(
-                f"{what}: {shown(names)}; give each its range or its categories, or name only the columns that "
-                "are to be asked"
+                f"{what}: {shown(names)}; give each a range or categories, or select the columns of the survey"
             )
     return Schema(
         _dimension(x, kinds[x], bounds.get(x), lists.get(x), chosen.get(x), x in wanted) for x in asked
@@ -118,12 +121,12 @@ def _dimension(
         return made
     if kind not in ("number", "truth", "text"):  # numbers among which something else stood are text
         raise InvalidInput(
-            f"column {name!r} is of type {kind}: only numbers, texts and truth values can be asked"
+            f"column {name!r} is of type {kind}: only numbers, strings and Booleans are supported"
         )
     if isinstance(bounds, str) or len(bounds) != 2:
         raise InvalidInput(f"range of {name!r} = {bounds!r} must be a pair (low, high)")
     if optional and default is not None:
-        raise InvalidInput(f"column {name!r} is optional, so it goes without a default")
+        raise InvalidInput(f"column {name!r} is optional, so it cannot have a default")
     try:
         default = None if default is None else float(default)
     except (TypeError, ValueError):

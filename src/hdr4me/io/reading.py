@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.arrow import BROKEN, binary_format, whole
 from hdr4me.io.source import STANDARD_INPUT, RecordFiles, open_text
-from hdr4me.io.text import is_lines, open_delimited, read_delimited, read_lines, read_objects, table_of
+from hdr4me.io.text import (
+    batches_of_rows,
+    is_lines,
+    open_delimited,
+    read_delimited,
+    read_lines,
+    read_objects,
+    table_of,
+)
 from hdr4me.survey import Schema, Survey
 from hdr4me.survey.columns import is_text
 
@@ -32,6 +41,8 @@ class Part:
     path: str
     encoding: str | None = None
     delimiter: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
     row_groups: tuple[int, ...] | None = None
     n_bytes: int = 0
 
@@ -53,8 +64,9 @@ def as_files(records: Any) -> RecordFiles | None:
 def record_batches(records: Any, survey: Survey) -> Iterator[pa.RecordBatch]:
     """Batches of at most `batch_rows` records with the columns of the survey's schema, in order.
 
-    Records are a path, several paths, `RecordFiles`, an Arrow table or batch, or a frame with `__arrow_c_stream__`
-    (pandas, polars and others). A dimension without a column is an error, so that misspelled names are found.
+    Records are a path, several paths, `RecordFiles`, an Arrow table or batch, a list of dictionaries, or a frame with
+    `__arrow_c_stream__` (pandas, polars, also lazy, and others). A dimension without a column is an error, so that
+    misspelled names are found.
     """
     return read_records(records, survey.schema, batch_rows(survey))
 
@@ -66,6 +78,10 @@ def read_records(records: Any, schema: Schema, rows: int) -> Iterator[pa.RecordB
     if files is not None:
         for part in _parts(files):
             yield from read_part(part, schema, rows)
+    elif isinstance(records, list | tuple) and all(isinstance(row, Mapping) for row in records):
+        yield from bounded(
+            batches_of_rows([[dict(row) for row in records]], schema.readers, "the list"), rows
+        )
     elif isinstance(records, pa.Table | pa.RecordBatch):
         _check_names("the table", records.schema.names, names)
         yield from bounded(pa.table(records.select(names)).to_batches(), rows)
@@ -79,6 +95,10 @@ def read_table(records: Any) -> pa.Table:
     if files is not None:
         tables = [_typed(part) for part in _parts(files)]
         return pa.concat_tables(tables, promote_options="default")
+    if isinstance(records, list | tuple) and all(isinstance(row, Mapping) for row in records):
+        return table_of([dict(row) for row in records])
+    if type(records).__module__.startswith("polars") and hasattr(records, "collect"):
+        records = records.collect()
     _check_frame(records)
     return pa.table(records)
 
@@ -112,7 +132,21 @@ def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
             yield from read_lines(text, schema.readers)
         else:
             filled = [x.columns[0] for x in schema.readers if x.accepts_blank]
-            yield from read_delimited(text, schema.columns, part.delimiter, filled=filled)
+            batches = read_delimited(text, schema.columns, part.delimiter, filled=filled)
+            yield from (_plain_numbers(batch, part, schema) for batch in batches)
+
+
+def _plain_numbers(batch: pa.RecordBatch, part: Part, schema: Schema) -> pa.RecordBatch:
+    """The batch with the numbers in the notation of Python: no thousands separators, and a decimal point."""
+    changes = [(part.thousands, ""), (part.decimal, ".")]
+    for reader in schema.readers:
+        j = batch.schema.get_field_index(reader.columns[0])
+        column = batch.column(j)
+        for old, new in changes if not hasattr(reader, "labels") else ():
+            column = column if old is None else pc.replace_substring(column, old, new)
+        if column is not batch.column(j):
+            batch = batch.set_column(j, reader.columns[0], column)
+    return batch
 
 
 def _typed(part: Part, names: Sequence[str] = (), *, head: bool = False) -> pa.Table:
@@ -159,7 +193,8 @@ def count_records(path: str | os.PathLike[str]) -> int | None:
 
 
 def _parts(files: RecordFiles) -> list[Part]:
-    return [Part(path, files.encoding, files.delimiter) for path in files.files()]
+    options = files.encoding, files.delimiter, files.decimal, files.thousands
+    return [Part(path, *options) for path in files.files()]
 
 
 def plan_parts(files: RecordFiles, step: int) -> list[Part]:
@@ -277,12 +312,15 @@ def is_frame(records: object) -> bool:
 def _check_frame(records: object) -> None:
     if not is_frame(records):
         raise InvalidInput(
-            f"records of type {type(records).__name__}: expected files, an Arrow table, a frame or a matrix"
+            f"records of type {type(records).__name__}: expected files, an Arrow table, a frame, "
+            "a list of dictionaries or a matrix"
         )
 
 
 def _read_frame(frame: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The batches of a frame, with the columns `names`."""
+    if type(frame).__module__.startswith("polars") and hasattr(frame, "collect"):
+        frame = frame.collect()
     _check_frame(frame)
     what = f"the {type(frame).__name__}"
     columns = getattr(frame, "columns", None)

@@ -34,13 +34,17 @@ class RecordFiles:
     The encoding of text files is UTF-8 unless it is given or a byte order mark indicates UTF-16. The delimiter of CSV
     files, unless given, is the comma, semicolon, tab or vertical bar that splits the header into the requested columns.
 
-    >>> RecordFiles("people.csv", encoding="latin-1", delimiter="tab")
-    RecordFiles(paths=('people.csv',), encoding='iso8859-1', delimiter='\t')
+    `decimal` and `thousands` are the separators of numbers in text files, such as "," and "." for 1.234,5.
+
+    >>> RecordFiles("people.csv", encoding="latin-1", delimiter="tab", decimal=",")
+    RecordFiles(paths=('people.csv',), encoding='iso8859-1', delimiter='\t', decimal=',', thousands=None)
     """
 
     paths: tuple[str, ...]
     encoding: str | None
     delimiter: str | None
+    decimal: str | None
+    thousands: str | None
 
     def __init__(
         self,
@@ -48,6 +52,8 @@ class RecordFiles:
         *,
         encoding: str | None = None,
         delimiter: str | None = None,
+        decimal: str | None = None,
+        thousands: str | None = None,
     ) -> None:
         given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         if not given:
@@ -55,6 +61,14 @@ class RecordFiles:
         object.__setattr__(self, "paths", tuple(os.fspath(path) for path in given))
         object.__setattr__(self, "encoding", None if encoding is None else _encoding(encoding))
         object.__setattr__(self, "delimiter", None if delimiter is None else _delimiter(delimiter))
+        for name, mark in (("decimal", decimal), ("thousands", thousands)):
+            if mark is not None and (len(mark) != 1 or mark.isalnum() or mark in "+-"):
+                raise InvalidInput.of(
+                    name, mark, "one character that is neither a letter, a digit nor a sign"
+                )
+            object.__setattr__(self, name, mark)
+        if (decimal or ".") == thousands:
+            raise InvalidInput(f"decimal and thousands must differ: both are {thousands!r}")
 
     def files(self) -> list[str]:
         """All files, with folders and patterns expanded in alphabetical order."""

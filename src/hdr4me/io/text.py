@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -26,7 +26,12 @@ def is_lines(text: Text) -> bool:
     """Whether text is JSON lines rather than CSV: by the suffix of the name, or because it begins with a brace."""
     name = PurePath(text.path.lower())
     suffix = PurePath(name.stem).suffix if name.suffix in _COMPRESSION else name.suffix
-    return suffix in _LINES or text.head.lstrip()[:1] == b"{"
+    return suffix in _LINES or text.head.lstrip()[:1] == b"{" or _is_array(text)
+
+
+def _is_array(text: Text) -> bool:
+    """Whether text is a JSON array of objects."""
+    return re.match(rb"\s*\[\s*[{\]]", text.head) is not None
 
 
 # -- CSV -------------------------------------------------------------------------------------------------------
@@ -171,22 +176,32 @@ def read_lines(text: Text, dimensions: Sequence[Dimension]) -> Iterator[pa.Recor
 
     A name that no object of the file has is an error at the end: it is probably misspelled.
     """
+    return batches_of_rows(read_objects(text), dimensions, text.name)
+
+
+def batches_of_rows(
+    blocks: Iterable[list[dict[str, Any]]], dimensions: Sequence[Dimension], what: str
+) -> Iterator[pa.RecordBatch]:
+    """Batches of blocks of records that are dictionaries; `what` is their name in errors."""
     names = [dimension.columns[0] for dimension in dimensions]
     unseen = set(names)
-    for rows in read_objects(text):
+    for rows in blocks:
         unseen -= {name for name in unseen if any(name in row for row in rows)}
         columns = [
             _column([row.get(name) for row in rows], x) for name, x in zip(names, dimensions, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(columns, names=names)
     if unseen:
-        raise FormatError(f"{text.name}: no record has a field {', '.join(map(repr, sorted(unseen)[:5]))}")
+        raise FormatError(f"{what}: no record has a field {', '.join(map(repr, sorted(unseen)[:5]))}")
 
 
 def read_objects(text: Text) -> Iterator[list[dict[str, Any]]]:
     """The objects of a file, some thousands at a time; blank lines are ignored but count as lines."""
     n_lines = n_objects = 0
     rest = b""
+    if _is_array(text):
+        yield _array_of_objects(text)
+        return
     while True:
         piece = text.stream.read(_PIECE)
         whole, _, rest = (rest + piece).rpartition(b"\n") if piece else (rest, b"", b"")
@@ -204,6 +219,19 @@ def read_objects(text: Text) -> Iterator[list[dict[str, Any]]]:
             yield rows
     if not n_objects:
         raise FormatError(f"{text.name} contains no records")
+
+
+def _array_of_objects(text: Text) -> list[dict[str, Any]]:
+    """The objects of a JSON array, which is read as a whole."""
+    try:
+        rows = json.loads(text.stream.read())
+    except (ValueError, RecursionError):  # the message may quote a record
+        raise FormatError(f"{text.name} is not a valid JSON array: it may be truncated") from None
+    if not all(type(row) is dict for row in rows):
+        raise FormatError(f"{text.name}: an element of the JSON array is not an object")
+    if not rows:
+        raise FormatError(f"{text.name} contains no records")
+    return rows  # type: ignore[no-any-return]
 
 
 def _objects(lines: list[bytes], name: str, before: int) -> list[dict[str, Any]]:

@@ -40,7 +40,20 @@ class Calibration:
 class Parts(NamedTuple):
     """A mixture of uniform intervals; the first axis is that of the intervals, the others have the shape of t.
 
-    `offset` is the interval's center minus E[t*|t], which avoids cancellation if it is small.
+    Parameters
+    ----------
+    weight
+        The probability of each interval.
+    offset
+        The center of the interval minus E[t*|t], which avoids cancellation if it is small.
+    half_width
+        Half the length of the interval; 0 for an atom.
+
+    Examples
+    --------
+    >>> from hdr4me.mechanisms import mechanism
+    >>> mechanism("duchi", epsilon=1.0).parts(np.zeros(1)).weight.ravel().tolist()
+    [0.5, 0.5]
     """
 
     weight: Floats
@@ -158,7 +171,21 @@ class Mechanism(ABC):
 
 
 class UniformMixture(Mechanism):
-    """A law that is a mixture of uniform intervals and atoms for each t; a subclass defines `parts` and `bound`."""
+    """A law that is a mixture of uniform intervals and atoms for each t; a subclass defines `parts` and `bound`.
+
+    >>> @dataclass(frozen=True)
+    ... class Corners(UniformMixture):
+    ...     epsilon: float
+    ...     name = "corners"
+    ...     @property
+    ...     def bound(self):
+    ...         return 1 / math.tanh(self.epsilon / 2)
+    ...     def parts(self, t):
+    ...         weight = np.stack([1 - t / self.bound, 1 + t / self.bound]) / 2
+    ...         return Parts(weight, np.stack([-self.bound - t, self.bound - t]), np.zeros_like(weight))
+    >>> round(float(Corners(epsilon=1.0).variance(0.0)), 4)
+    4.6827
+    """
 
     @property
     def bound(self) -> float:
@@ -227,7 +254,14 @@ class UniformMixture(Mechanism):
 
 
 class AdditiveNoise(Mechanism):
-    """t* = t + N with N symmetric about 0 and independent of t (the paper's Bound(M) = 0)."""
+    """t* = t + N with N symmetric about 0 and independent of t (the paper's Bound(M) = 0).
+
+    A subclass defines the five members that begin with `noise_`, as `hdr4me.mechanisms.laplace` does.
+
+    >>> from hdr4me.mechanisms import mechanism
+    >>> isinstance(mechanism("laplace", epsilon=1.0), AdditiveNoise)
+    True
+    """
 
     @property
     def support(self) -> tuple[float, float]:

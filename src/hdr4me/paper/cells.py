@@ -111,6 +111,11 @@ class Outcome(Variant):
     better: float
     weight: float | None = None
 
+    @property
+    def variant(self) -> Variant:
+        """The method and its choice of λ*."""
+        return Variant(self.method, self.width, self.spread, self.reference)
+
 
 @dataclass(frozen=True)
 class CellResult:
@@ -192,6 +197,25 @@ def predicted(
     bias = np.array([float(np.mean(law.mean(t) - t)) for t in wide])
     variance = np.array([float(np.mean(law.variance(t))) for t in wide]) / users
     return Deviation(bias, variance, np.ones(d, dtype=np.int64), float(users), np.full(d, np.nan), "exact")
+
+
+def predicted_errors(
+    cell: Cell, data: Dataset, dimensions: NDArray[np.int64], methods: Collection[str]
+) -> dict[Variant, float]:
+    """The predicted MSE of every method that treats each dimension separately, by quadrature; `auto` does not."""
+    here = Moments(data.moments.mean[dimensions], data.moments.square[dimensions])
+    law, columns = cell.law, (data.column(int(j)) for j in dimensions)
+    prediction = predicted(law, here, cell.users, columns, cell.sampled)
+    bias, sd = (np.broadcast_to(x, dimensions.shape) for x in (prediction.bias, prediction.sd))
+    nodes = np.linspace(-7.0, 7.0, 141)
+    weights = np.exp(-(nodes**2) / 2) / np.exp(-(nodes**2) / 2).sum()
+    separate = [name for name in methods if name != "auto"]
+    errors = defaultdict[Variant, float](float)
+    for node, weight in zip(nodes, weights, strict=True):
+        means = here.mean + bias + node * sd
+        for variant, better, _ in enhanced(means, sd, bias, here.mean, _slope(law), separate):
+            errors[variant] += float(weight * np.mean((better - here.mean) ** 2))
+    return dict(errors)
 
 
 def naive_means(

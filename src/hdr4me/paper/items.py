@@ -66,9 +66,12 @@ def items_blocks(verdicts: Sequence[Verdict], others: Mapping[int, Mapping[str, 
     numbers = {item.name: number for number, item in enumerate(errata(), start=1)}
     blocks: list[Block] = []
     columns = ["", "where", "symbol or content", "module: function", "hdr4me reproduce", "verdict", "erratum"]
+    groups: dict[str, list[Item]] = {}
+    for item in ITEMS:
+        groups.setdefault(item.kind, []).append(item)
     for kind in IN_THE_PAPER:
         rows = []
-        for item in (item for item in ITEMS if item.kind == kind):
+        for item in groups[kind]:
             words = dict.fromkeys(found[name].verdict for name in item.claims if name in found)
             verdict = "; ".join(words) or ("see the erratum" if item.errata else "implemented")
             wrong = ", ".join(str(numbers[name]) for name in item.errata)

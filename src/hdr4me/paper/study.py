@@ -13,15 +13,22 @@ import numpy as np
 from hdr4me.errors import InvalidInput
 from hdr4me.pages import html
 from hdr4me.pages.counted import counted
-from hdr4me.paper.cells import CellResult, run_cell
+from hdr4me.paper.cells import Cell, CellResult, predicted_errors, run_cell
 from hdr4me.paper.datasets import SYNTHETIC, Dataset, chosen_dimensions, load_own, normalize, synthetic
-from hdr4me.paper.methods import DEFAULT, METHODS, LambdaChoice, lambda_choice_named
+from hdr4me.paper.methods import DEFAULT, METHODS, LambdaChoice, Variant, lambda_choice_named
 from hdr4me.paper.studies import DATASETS, Own, Results, own_cells
 
 
 @dataclass(frozen=True, repr=False)
 class Study:
     """The cells of a study: one for each mechanism, budget and number of dimensions.
+
+    Parameters
+    ----------
+    results, predictions
+        The finished cells, and the predicted MSE of each method in each cell.
+    lambda_choice, methods
+        The choice of λ* for L1 and L2, and the methods of the table.
 
     Examples
     --------
@@ -32,14 +39,15 @@ class Study:
     """
 
     results: tuple[CellResult, ...]
+    predictions: tuple[dict[Variant, float], ...]
     lambda_choice: LambdaChoice
     methods: tuple[str, ...]
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """One row for each cell and method: MSE, its standard error, the naive MSE and its prediction."""
+        """One row for each cell and method: predicted MSE (None for `auto`), simulated MSE and its standard error."""
         rows = []
-        for result in self.results:
+        for result, predictions in zip(self.results, self.predictions, strict=True):
             cell, naive = result.cell, result.outcome("naive")
             about = {
                 "mechanism": cell.mechanism,
@@ -52,9 +60,9 @@ class Study:
                 found = result.outcome(method, self.lambda_choice)
                 rows.append(
                     about
-                    | {"sampled": cell.m, "method": method, "mse": found.mse}
-                    | {"standard_error": found.standard_error, "ratio_to_naive": found.mse / naive.mse}
-                    | {"predicted_naive_mse": result.predicted_mse}
+                    | {"sampled": cell.m, "method": method, "predicted_mse": predictions.get(found.variant)}
+                    | {"mse": found.mse, "standard_error": found.standard_error}
+                    | {"ratio_to_naive": found.mse / naive.mse}
                 )
         return rows
 
@@ -148,15 +156,15 @@ def study(
     )
     cells = own_cells(own)
 
-    def run(number: int) -> CellResult:
-        cell = cells[number]
+    def run(cell: Cell) -> tuple[CellResult, dict[Variant, float]]:
         columns = np.arange(whole.dims)
         if cell.dims != whole.dims:
             columns = chosen_dimensions(whole.dims, cell.dims, seed)
-        return run_cell(cell, whole, columns, seed, wanted)
+        return run_cell(cell, whole, columns, seed, wanted), predicted_errors(cell, whole, columns, wanted)
 
     with ThreadPoolExecutor(max(workers, 1)) as pool:
-        return Study(tuple(pool.map(run, range(len(cells)))), chosen, wanted)
+        found = list(pool.map(run, cells))
+    return Study(tuple(r for r, _ in found), tuple(p for _, p in found), chosen, wanted)
 
 
 def _many(given: Any) -> tuple[Any, ...]:

@@ -355,7 +355,7 @@ class Plan(Sequence[Option]):
         within = f"within ±{self.best.tolerance:.3g}: each"
         shown = "name sampled mse probability_within joint_probability_within tolerance_each tolerance_joint"
         rows = map(attrgetter(*shown.split()), self.mechanisms)
-        columns = ("mechanism", "m", "MSE", within, "all", "each ±", "all ±")
+        columns = ("mechanism", "questions per person", "MSE", within, "all", "each ±", "all ±")
         return html.paragraph(self.summary) + html.table(columns, list(rows))
 
     @property
@@ -503,7 +503,11 @@ class Plan(Sequence[Option]):
 def _error(rank_by: str, option: Option) -> tuple[float, float, int]:
     """The key that options are ranked by; it is rounded, so that ties go to the smaller MSE and the fewer answers."""
     setting = option.setting
-    score = float(setting.scores(option.classes(worst=setting.worst), rank_by)[0])
+    score = option.tolerance_joint if setting.jointly else option.tolerance_each
+    if (
+        rank_by == "mse" or option.small_sample
+    ):  # bounds of small samples are not compared with the normal law
+        score = float(setting.scores(option.classes(worst=setting.worst), rank_by, option.probability)[0])
     return float(f"{score:.9e}"), float(f"{option.mse:.12e}"), option.sampled
 
 

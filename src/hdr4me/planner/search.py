@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hdr4me.framework.moments import Floats
-from hdr4me.framework.normal import joint_tolerance, log_probability_within
+from hdr4me.framework.normal import log_probability_within, tolerance_for
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.planner.candidates import (
     BLOCKS,
@@ -127,13 +127,19 @@ class Setting:
         between = tuple(sorted({round(x) for x in np.linspace(low, high, 33)}))
         return int(between[int(np.argmin(self.scores(self.classes(candidate, between), rank_by)))])
 
-    def scores(self, made: Classes, rank_by: str) -> Floats:
-        """What options are ranked by, at each m: the MSE, or the 95 % tolerance by the normal law."""
+    def scores(self, made: Classes, rank_by: str, level: float = 0.95) -> Floats:
+        """What options are ranked by, at each m: the MSE, or the tolerance at a level by the normal law."""
         if rank_by == "mse":
             return made.mse
         if not self.jointly:
-            return np.asarray(made.sds.max(axis=1))
-        return np.array([joint_tolerance(np.zeros_like(σ), σ, made.counts, 0.95) for σ in made.sds])
+            return tolerance_for(made.sds.max(axis=1), level)
+        σ, k = made.sds, made.counts
+        low, high = tolerance_for(σ, level, n=k).max(axis=1), tolerance_for(σ.max(axis=1), level, n=k.sum())
+        for _ in range(40 if σ.shape[1] > 1 else 0):  # bisection at all m together
+            middle = (low + high) / 2
+            short = log_probability_within(0.0, σ, middle[:, None]) @ k < math.log(level)
+            low, high = np.where(short, middle, low), np.where(short, high, middle)
+        return high
 
     def success(self, tolerance: float) -> float:
         """The largest log-probability, over candidates and m, of keeping within the tolerance."""

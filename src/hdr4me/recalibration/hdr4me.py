@@ -98,8 +98,19 @@ def enhance(
 ) -> Floats:
     """The enhanced mean θ* of L1 or L2 alone, without the measured error and the advice of `recalibrate`.
 
-    The options are those of `recalibrate`: `z`, or `confidence` with `simultaneous`, and `reference` for L2.
+    Parameters
+    ----------
+    means, standard_errors
+        One number for each dimension; one standard error for all is allowed.
+    method
+        "l1" or "l2".
+    bias, domain
+        The bias of the mechanism, and the interval that contains the true means.
+    **options
+        `z`, or `confidence` (0.95) with `simultaneous`; `reference` for L2.
 
+    Examples
+    --------
     >>> enhance([0.02, -0.05, 0.91, 0.04], 0.05, "l1", z=2.0).round(2) + 0.0
     array([0.  , 0.  , 0.81, 0.  ])
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,7 +73,7 @@ class SmallSampleLaw:
 
 
 def joined(
-    parts: list[tuple[int, tuple[SmallSampleLaw, Rows] | None]], scale: Floats, middle: Floats
+    parts: Sequence[tuple[int, tuple[SmallSampleLaw, Rows] | None]], scale: Floats, middle: Floats
 ) -> SmallSampleLaw | None:
     """One law in units for all parts, each given as its number of rows, its law and its rows in that law, or None."""
     numbers: dict[SmallSampleLaw, int] = {}

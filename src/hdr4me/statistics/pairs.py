@@ -69,7 +69,7 @@ class Covariance(OfTwo):
         scale = (high - low) / 2 * ((last - first) / 2)
         label = counted.survey.schema.names[k]
         one = np.zeros(1, np.int64)
-        in_units = joined([(1, law and (law, one))], np.array([scale]), np.zeros(1))
+        in_units = joined([(1, None if law is None else (law, one))], np.array([scale]), np.zeros(1))
         small_sample = None if in_units is None else (in_units, one)
         rows = np.array([value * scale]), np.array([error * scale])
         return [Part(j, (label,), *rows, r, small_sample=small_sample)]
@@ -229,8 +229,9 @@ def _ratio_laws(joints: list[Joint], value: Floats, error: Floats) -> SmallSampl
     def ends(level: float, rows: Rows) -> tuple[Floats, Floats]:
         found = []
         for joint in (joints[i] for i in rows.tolist()):
-            decoded = [np.outer(x, joint.second).ravel() for x in (joint.first, np.ones_like(joint.first))]
-            found.append(ratio_interval(*decoded, joint.counts.ravel(), level))
+            product = np.outer(joint.first, joint.second).ravel()
+            indicator = np.tile(joint.second, joint.first.size)
+            found.append(ratio_interval(product, indicator, joint.counts.ravel(), level))
         low, high = np.array(found).reshape(-1, 2).T
         return low, high
 

@@ -1,144 +1,181 @@
-"""The range of a second round, and the expected gain of that round.
+"""The range of a second round, its control group, and the width of the intervals that follow.
 
-Values outside the narrower range are clipped to its ends, which is a bias. The range minimizes the squared bias plus
-the variance for the pilot's distribution and for values that the pilot may have missed. The constants are fixed by
+Let [a, b] be the narrower range. Then E x = E clip(x) + E(x − b)₊ − E(a − x)₊. The users of the second round report
+clip(x) with less noise. The pilot and a control group, who answer on the full range, estimate the two *excesses*
+without bias, whatever the distribution is. An excess is nonnegative, so a negative estimate is replaced by 0, which
+never increases the squared error. A range is narrowed only if the interval becomes narrower, and only if the squared
+error with large excesses is at most `MOST_ERROR` times that of one round. The constants are fixed by
 benchmarks/second_rounds.py, and tests/statistics/test_round_constants.py fails when one of them changes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.integrate import cumulative_trapezoid
 
+from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.em import climb
 from hdr4me.mechanisms import mechanism as named
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.statistics.calibrate import Floats
-from hdr4me.statistics.shapes import Grid
 
-# A range keeps at least the share LEAST of its width, and it is narrowed only if the squared error falls below WORTH.
-LEAST, WORTH = 0.1, 0.85
-# The share of users beyond a moved end whom a pilot may miss, in units of the noise of its mean on [−1, 1]. Values of
-# which more than _HEAP lie at an end of the range (counts with many zeros, yes or no) have long tails: HEAPED.
-UNSEEN, HEAPED = 0.4, 1.2
-_HEAP, _AT_END = 0.5, 1 / 32
-# Steps of the grid by which each end is moved outwards, because the pilot's estimate of it is uncertain.
-MARGIN, _STEPS = 1, 65
-_DRAWS, _SEED = 24, 20261116
+# The shares of the second round's users that may be the control group.
+CONTROLS = (0.2, 0.35, 0.5, 0.65, 0.8)
+# A range is narrowed if intervals become narrower by the factor WORTH, the squared error is at most MOST_ERROR times
+# that of one round, and at least the share LEAST of its width is kept.
+WORTH, MOST_ERROR, LEAST = 1.15, 1.05, 0.05
+_ENDS = 17  # ends that are tried, at most
+# An excess is certain from this many standard errors on; z is the quantile of a 95 % interval.
+CERTAIN, _Z = 2.5, 1.96
 # The table of least mean variance decides on the next round's ranges; each number gets the better one of GENERAL.
 NEXT = "optimal_mean"
 GENERAL = ("optimal", NEXT)
 
 
 class Range(NamedTuple):
-    """A narrower range on [−1, 1], its largest bias, its gain in squared error, and the bias by unseen users."""
+    """A narrower range on [−1, 1] and the factor by which intervals become narrower.
+
+    `worst` bounds the squared error for any values beyond the range, as a multiple of the squared error of one round.
+    """
 
     low: float = -1.0
     high: float = 1.0
-    bias: float = 0.0
     gain: float = 1.0
-    unseen: float = 0.0
+    worst: float = 1.0
 
 
-def unseen_share(edges: Floats, cumulative: Floats, noise: float) -> float:
-    """The share of users beyond an end whom a pilot may miss."""
-    low, high = np.interp([-1.0 + 2 * _AT_END, 1.0 - 2 * _AT_END], edges, cumulative)
-    return (HEAPED if max(low, 1.0 - high) > _HEAP else UNSEEN) * noise
+class Excesses:
+    """Decoders of E(x − b)₊ and E(a − x)₊ for the reports of a table, of least variance for a law of its cells."""
+
+    def __init__(self, marginal: Marginal, reference: Floats) -> None:
+        self.levels, self.reference, self.value = marginal.levels, reference, marginal.decoders["value"]
+        rows = marginal.law[:, 0]
+        inverse = 1.0 / np.maximum(reference, 1e-9)
+        # The least Σ reference·u² with rows @ u = target is u = (rows/reference)ᵀ·λ.
+        self._solve = (rows * inverse).T @ np.linalg.pinv(
+            (rows * inverse) @ rows.T, rcond=1e-12, hermitian=True
+        )
+
+    @staticmethod
+    def possible(marginal: Marginal) -> bool:
+        """Whether every function of the levels has a decoder: its rows are independent, and nothing else matters."""
+        plain = not marginal.optional and marginal.law.ndim == 3 and marginal.law.shape[1] == 1
+        return plain and marginal.rank == marginal.levels.size > 2
+
+    def above(self, end: float) -> Floats:
+        """The decoder of (x − end)₊; the end must be a level."""
+        return np.asarray(self._solve @ np.maximum(self.levels - end, 0.0))
+
+    def below(self, end: float) -> Floats:
+        """The decoder of (end − x)₊."""
+        return np.asarray(self._solve @ np.maximum(end - self.levels, 0.0))
+
+    def moments(self, decoders: Sequence[Floats], shares: Floats | None = None) -> tuple[Floats, Floats]:
+        """Means and covariances of decoders of one report, for these shares of the cells."""
+        law, u = self.reference if shares is None else shares, np.stack(decoders)
+        mean = u @ law
+        return mean, (u * law) @ u.T - np.outer(mean, mean)
 
 
-def narrowed(edges: Floats, cumulative: Floats, n: float, noise: float, unseen: float = 0.0) -> Range:
-    """The range that makes bias² + variance least, for values distributed as given.
+def narrowed(
+    excesses: Excesses, values: Floats, shares: Floats, one: float, noise: float, n: tuple[float, float]
+) -> Range:
+    """The range with the narrowest interval.
 
-    Users whom the pilot misses count as spread evenly over what is cut off, all of them beyond one end.
+    Parameters
+    ----------
+    excesses
+        The decoders for the table of the full range.
+    values, shares
+        The distribution of the values on [−1, 1].
+    one
+        The variance of a decoded report on the full range, over users and noise.
+    noise
+        The variance that the second round's table adds to a value on [−1, 1].
+    n
+        The reports on the full range (pilot and control group), and those on the narrower one.
     """
-    ends = np.linspace(-1.0, 1.0, _STEPS)
-    fine = np.linspace(-1.0, 1.0, 8 * (_STEPS - 1) + 1)
-    f, step = np.interp(fine, edges, cumulative), fine[1] - fine[0]
-    below_all = cumulative_trapezoid(f, dx=step, initial=0)  # ∫F, which is E(x − t)₊
-    above_all = cumulative_trapezoid((1.0 - f)[::-1], dx=step, initial=0)[::-1]
-    low, high = ends[:, None], ends[None, :]
-    half = (high - low) / 2
-    bias = np.maximum(np.interp(low, fine, below_all), np.interp(high, fine, above_all))
-    spread = spread_of(edges, cumulative)
-    hidden = unseen * np.maximum(1.0 + low, 1.0 - high) / 2
-    cost = (half**2 * noise + spread) / n + bias**2 + hidden**2
-    cost[half < LEAST] = np.inf
-    first, last = np.unravel_index(int(cost.argmin()), cost.shape)
-    i, k = max(int(first) - MARGIN, 0), min(int(last) + MARGIN, _STEPS - 1)
-    whole = (noise + spread) / n
-    if cost[i, k] > WORTH * whole:
-        return Range()
-    found = (ends[i], ends[k], bias[i, k], whole / cost[i, k], hidden[i, k])
-    return Range(*map(float, found))
+    levels = excesses.levels
+    ends = np.unique(np.append(levels[:: -(-levels.size // _ENDS)], levels[-1]))
+    k = len(ends)
+    decoders = [excesses.value, *map(excesses.above, ends), *map(excesses.below, ends)]
+    mean, covariance = excesses.moments(decoders)
+    covariance = covariance / n[0]
+    whole, best = one / sum(n), Range()
+    for i in range(k):
+        for j in range(i + 1, k):
+            half = (ends[j] - ends[i]) / 2
+            if half < LEAST or (i == 0 and j == k - 1):
+                continue
+            clipped = np.clip(values, ends[i], ends[j])
+            spread = float(shares @ (clipped - shares @ clipped) ** 2)
+            narrow = (half**2 * noise + spread) / n[1]
+            own = [0, 1 + j, 1 + k + i]
+            part = covariance[np.ix_(own, own)]
+            variances = [best_weight(narrow, part, side)[1] for side in ((1, 0), (0, -1), (1, -1))]
+            excess = np.clip(mean[own[1:]], 0.0, CERTAIN * np.sqrt(np.maximum(part.diagonal()[1:], 0.0)))
+            reach = np.sqrt(variances[0]) + np.sqrt(variances[1])
+            gain, worst = float(2 * np.sqrt(whole) / (reach + excess.sum() / _Z)), float(variances[2] / whole)
+            if worst <= MOST_ERROR and gain > best.gain:
+                best = Range(float(ends[i]), float(ends[j]), gain, worst)
+    return best if best.gain >= WORTH else Range()
 
 
-def spread_of(edges: Floats, cumulative: Floats) -> float:
-    """The variance of values distributed as given."""
-    middles = (edges[:-1] + edges[1:]) / 2
-    share = np.diff(cumulative)
-    return float(share @ (middles - float(share @ middles)) ** 2)
+def best_weight(narrow: float, covariance: Floats, side: tuple[float, float]) -> tuple[float, float]:
+    """The weight λ of the narrower range in λN + (1 − λ)C + e, and the variance of the sum.
+
+    N is the mean of the narrower range, with the variance `narrow`. C is the same mean from the full range, F less its
+    excesses, and e the sum of the excesses with the factors `side`. `covariance` is that of F and both excesses.
+    """
+    c, e = np.array([1.0, -1.0, 1.0]), np.array([0.0, *side])
+    own, with_e = float(c @ covariance @ c), float(c @ covariance @ e)
+    weight = min(max((own + with_e) / (narrow + own), 0.0), 1.0)
+    rest = (1.0 - weight) * c + e
+    return weight, weight**2 * narrow + max(float(rest @ covariance @ rest), 0.0)
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """The root mean square errors of one round with all users and of two rounds, on the scale [−1, 1].
+    """One round with all users against two rounds, on the scale [−1, 1].
 
-    `low` and `high` are the second round's range, averaged over the pilots that were drawn.
+    `one` and `two` are the half-widths of 95 % intervals over 1.96. `low` and `high` are the second round's range, and
+    `control` is the share of its users who answer on the full range; 0 if nothing is gained.
     """
 
     one: float
     two: float
     low: float = -1.0
     high: float = 1.0
+    control: float = 0.0
 
     @property
     def gain(self) -> float:
-        """The mean squared error of one round over that of two."""
+        """The squared width of the interval of one round over that of two."""
         return (self.one / self.two) ** 2
 
 
 def predict_rounds(
     prior: Any, n: int, epsilon: float, *, mechanism: str = "optimal", pilot: float = 0.2
 ) -> Predicted:
-    """The expected gain of a second round, if values are distributed as `prior`.
-
-    Pilots are drawn with a fixed seed, fitted as `refine` fits them, and the errors of the second round on the ranges
-    that follow are computed, bias included.
-    """
+    """The expected gain of a second round if values are distributed as `prior`: no gain where ranges are kept."""
     if not 0.0 < pilot < 1.0:
         raise InvalidInput.of("pilot", pilot, "a share strictly between 0 and 1")
     if type(n) is not int or n < 10:
         raise InvalidInput.of("n", n, "an integer of at least 10")
     law = as_prior(prior)
-    exact, later, *tables = (named(name, epsilon=epsilon).exact() for name in (mechanism, NEXT, *GENERAL))
+    exact, later = (named(name, epsilon=epsilon).exact() for name in (mechanism, NEXT))
     marginal = exact.channel().response.marginal()
-    first, second = pilot * n, (1.0 - pilot) * n
-    variance_of_one = float(np.asarray(exact.variance(law.values)) @ law.shares) + law.variance
-    one, whole = float(np.sqrt(variance_of_one / n)), variance_of_one / first
-    if marginal.rank < 3:  # the pilot shows a mean and nothing else: ranges are kept
-        return Predicted(one, one)
-    grid = Grid.of(marginal)
-    shares = law.shares @ np.asarray(exact.law_at(law.values))
-    counts = np.random.default_rng(_SEED).multinomial(round(first), shares / shares.sum(), size=_DRAWS)
-    fits = climb(grid.joined(counts.astype(np.float64)), grid.law, grid.shape)
-    errors, ranges = [], []
-    for cumulative in grid.cumulative(fits.p):
-        hidden = unseen_share(grid.edges, cumulative, float(np.sqrt(exact.mean_variance() / first)))
-        found = narrowed(grid.edges, cumulative, second, later.mean_variance(), hidden)
-        half, middle = (found.high - found.low) / 2, (found.high + found.low) / 2
-        values = np.clip(law.values, found.low, found.high)
-        shift = float(law.shares @ (values - law.values))
-        scaled = (values - middle) / half
-        own = min(float(law.shares @ np.asarray(table.variance(scaled))) for table in tables) * half**2
-        mean = float(law.shares @ values)
-        variance = (own + float(law.shares @ (values - mean) ** 2)) / second
-        # The weight of the second round in `combine`.
-        weight = whole / (whole + variance + found.bias**2 + found.unseen**2)
-        errors.append(weight**2 * (variance + shift**2) + (1.0 - weight) ** 2 * whole)
-        ranges.append(found[:2])
-    low, high = np.mean(ranges, axis=0).tolist()
-    return Predicted(one, float(np.sqrt(np.mean(errors))), low, high)
+    variance = float(np.asarray(exact.variance(law.values)) @ law.shares) + law.variance
+    one, best, control = float(np.sqrt(variance / n)), Range(), 0.0
+    if Excesses.possible(marginal):
+        cells = law.shares @ marginal.at(law.values)[:, 0]
+        excesses, noise = Excesses(marginal, cells), float(later.mean_variance())
+        for share in CONTROLS:
+            full = pilot + (1.0 - pilot) * share
+            found = narrowed(excesses, law.values, law.shares, variance, noise, (full * n, (1.0 - full) * n))
+            if found.gain > best.gain:
+                best, control = found, share
+    return Predicted(one, one / best.gain, best.low, best.high, control)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import isqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from hdr4me.mechanisms.priors import as_prior
 from hdr4me.statistics.answer import Answer
 from hdr4me.statistics.distribution import check_kind
 from hdr4me.statistics.intervals import Floats, quantile
-from hdr4me.statistics.predict import GENERAL, NEXT, Range, narrowed, spread_of, unseen_share
+from hdr4me.statistics.predict import CERTAIN, CONTROLS, GENERAL, NEXT, Excesses, Range, best_weight, narrowed
 from hdr4me.statistics.shapes import Shape, has_law, shapes, shows_shape
 from hdr4me.statistics.statistic import Counted, channel_of, counts_of, estimate, marginal_of
 from hdr4me.survey import Product, Schema, Survey
@@ -30,8 +30,6 @@ from hdr4me.survey import Product, Schema, Survey
 _DESIGNS, _DESIGN_UP_TO = 4, 3.0
 # The prior of a design: its bins, and the weight of a uniform distribution because the pilot's is uncertain.
 _BINS, _DOUBT = 32, 0.1
-# Intervals allow for so many times the users whom the choice of a range assumes to be missed by the pilot.
-SAFETY = 1.5
 # Rounds differ if the adjusted p-value of Cochran's Q is below _REJECTED, and may differ below _DOUBTED. A false
 # rejection costs the weight of the more exact rounds: at 10⁻⁴ that is less than 5 % of the squared error
 # (benchmarks/second_rounds.py).
@@ -39,6 +37,18 @@ SAME, POSSIBLY, DIFFERENT = range(3)
 _REJECTED, _DOUBTED = 1e-4, 0.2
 # A table with fewer levels carries the mean and almost no information on the spread.
 _LEVELS = 5
+_Z = 1.96  # the quantile of a 95 % interval
+
+
+class SecondRound(NamedTuple):
+    """The survey of a second round, the share of its users who answer the pilot's survey again, and its ranges.
+
+    `ranges` has the narrower ranges on [−1, 1] by the names of the numbers; it is empty if no range is narrowed.
+    """
+
+    survey: Survey
+    control: float
+    ranges: dict[str, Range]
 
 
 def refine(
@@ -48,15 +58,19 @@ def refine(
     mechanism: Any = "designed",
     weigh: bool = True,
     name: str = "",
-) -> Survey:
+) -> SecondRound:
     """A survey for the next round: the same dimensions, with narrower ranges of numbers and weighted questions.
+
+    Where ranges are narrowed, a random share `control` of the next round's users has to answer the pilot's survey
+    instead, on the full range: they show what the narrower range cuts off. A range is kept where narrowing it would not
+    give narrower intervals.
 
     Parameters
     ----------
     pilot
         The first round's tally.
     users
-        The number of users of the next round; four times the pilot's by default.
+        The number of users of the next round, the control group included; four times the pilot's by default.
     mechanism
         How numbers are randomized in the next round. With "designed", each number has the table of least variance for
         the pilot's distribution: one of two general tables or, for up to four numbers, a table designed for it.
@@ -67,23 +81,25 @@ def refine(
 
     Returns
     -------
-    Survey
-        It has the pilot's budget. Each user answers one of the rounds: a ledger with that limit enforces this.
+    SecondRound
+        Its survey has the pilot's budget. Each user answers one of the rounds: a ledger with that limit enforces this.
 
     Examples
     --------
     >>> from hdr4me.survey import Numeric
     >>> from hdr4me.tally import Tally
-    >>> survey = Survey(Schema([Numeric("delay", -60, 600)]), mechanism="piecewise")
+    >>> survey = Survey(Schema([Numeric("delay", 0, 1000)]), epsilon=4.0, mechanism="piecewise")
     >>> pilot = Tally(survey)
     >>> rows = np.array(survey.questions[0].channel.weights)
-    >>> pilot.counts[:] = rows[15] * 100_000 >> 32  # all near -60 + 660 · 15/122
+    >>> pilot.counts[:] = rows[10] * 100_000 >> 32  # all of them near 75
     >>> pilot.n_reports = int(pilot.counts.sum())
-    >>> wider = refine(pilot).schema["delay"]
-    >>> -60 <= wider.low < 21 < wider.high < 300
-    True
+    >>> found = refine(pilot)
+    >>> found.survey.schema["delay"].high < 300, found.control >= 0.2
+    (True, True)
     """
     survey = pilot.survey
+    if not pilot.n_reports:
+        raise InvalidInput("the pilot has no reports: a range cannot be chosen from an empty tally")
     shown = _with_shape(survey)
     if not shown:
         raise InvalidInput(
@@ -100,11 +116,7 @@ def refine(
         noise = named(mechanism, epsilon=survey.epsilon_per_answer).exact().mean_variance()
     else:
         noise = mechanism.exact().mean_variance()
-    users = users or 4 * max(pilot.n_reports, 1)
-    ranges = {}
-    for j, shape in found.items():
-        n = max(users * float(survey.inclusion(survey.question_of(j))), 1.0)
-        ranges[j] = narrowed(shape.grid.edges, shape.cumulative, n, float(noise), _unseen(shape))
+    control, ranges = _ranges(survey, found, float(noise), pilot.n_reports, users or 4 * pilot.n_reports)
     dimensions = [_narrow(dimension, ranges.get(j)) for j, dimension in enumerate(survey.schema)]
     several = [question for question in survey.questions if len(question.dimensions) > 1]
     together = [
@@ -121,7 +133,35 @@ def refine(
         blocks=[names for pair, names in together if not pair],
         weights=_weights(survey, ranges) if weigh else None,
     )
-    return _designed(following, survey, found) if designed else following
+    following = _designed(following, survey, found) if designed else following
+    return SecondRound(following, control, {survey.schema.names[j]: own for j, own in ranges.items()})
+
+
+def _ranges(
+    survey: Survey, found: dict[int, Shape], noise: float, pilot: int, users: int
+) -> tuple[float, dict[int, Range]]:
+    """The share of the control group, and the ranges that are narrowed: those with the narrowest intervals together."""
+    able = {j: _excesses(shape) for j, shape in found.items() if Excesses.possible(shape.bounds.marginal)}
+    best: tuple[float, float, dict[int, Range]] = (0.0, 0.0, {})
+    for control in CONTROLS:
+        ranges = {}
+        for j, excesses in able.items():
+            shape, part = found[j], float(survey.inclusion(survey.question_of(j)))
+            middles = (shape.grid.edges[:-1] + shape.grid.edges[1:]) / 2
+            variance = excesses.moments([shape.bounds.marginal.decoders["value"]])[1].item()
+            n = part * (pilot + control * users), part * (1.0 - control) * users
+            own = narrowed(excesses, middles, np.diff(shape.cumulative), variance, noise, n)
+            if own.gain > 1.0:
+                ranges[j] = own
+        score = float(np.sum(np.log([own.gain for own in ranges.values()])))
+        best = max(best, (score, control, ranges), key=lambda one: one[0])
+    return best[1:]
+
+
+def _excesses(shape: Shape) -> Excesses:
+    """The decoders of what a range cuts off, of least variance for the fitted distribution."""
+    grid, marginal = shape.grid, shape.bounds.marginal
+    return Excesses(marginal, np.diff(shape.cumulative) @ marginal.in_bins(grid.edges)[:, 0])
 
 
 def _with_shape(survey: Survey) -> list[int]:
@@ -173,12 +213,6 @@ def _noise(marginal: Marginal) -> float:
     return float(marginal.moments(at).variance(weights).mean())
 
 
-def _unseen(shape: Shape) -> float:
-    """The share of users that the pilot may miss, from the noise of its mean on [−1, 1]."""
-    noise = float(np.sqrt(_noise(shape.bounds.marginal) / shape.counts.sum()))
-    return unseen_share(shape.grid.edges, shape.cumulative, noise)
-
-
 def _narrow(dimension: Any, found: Range | None) -> Any:
     if found is None or found.gain == 1.0:
         return dimension
@@ -208,14 +242,14 @@ def _weights(survey: Survey, ranges: dict[int, Range]) -> dict[str, int]:
 def combine(rounds: Sequence[Counted], *, same_population: bool | None = None) -> Answer:
     """The combined estimate of several rounds or groups of users, about the users of all of them.
 
-    The first round is the pilot, on the whole ranges; the answer has the rows of its `estimate()`. A mean from a
-    narrower range has a bias that the pilot's distribution bounds; the bound counts as an error when rounds are
-    weighted, and widens the interval.
+    The first round is the pilot, on the full ranges; the answer has the rows of its `estimate()`. The mean of a number
+    whose range was narrowed is that of the narrower range plus what it cuts off, as the pilot and all other rounds with
+    the pilot's survey (the control group) show it; see `hdr4me.statistics.predict`.
 
     Parameters
     ----------
     rounds
-        A tally for each round or group.
+        A tally for each round or group; after `refine`, those of the pilot, the second round and its control group.
     same_population
         True: the users of all rounds are drawn from one population, and each row is weighted by the inverse of its
         squared error. False: populations differ, and each round is weighted by its number of users. None: Cochran's Q
@@ -243,9 +277,7 @@ def combine(rounds: Sequence[Counted], *, same_population: bool | None = None) -
         raise InvalidInput(
             "the rounds have different dimensions or categories: combine only rounds of the same questions"
         )
-    bias, unseen, spread = np.stack(
-        [_biases(pilot, *both) for both in zip(rounds, answers, strict=True)], axis=1
-    )
+    spread = np.stack([_spread(*both) for both in zip(rounds, answers, strict=True)])
     value = np.stack([answer.value for answer in answers])
     error = np.stack([answer.standard_error for answer in answers])
     known = np.isfinite(value) & np.isfinite(error) & (error > 0)
@@ -255,9 +287,9 @@ def combine(rounds: Sequence[Counted], *, same_population: bool | None = None) -
     best = np.where(known, error, np.inf).argmin(axis=0)  # the round that shows the spread of the values best
     spread = np.take_along_axis(spread, best[None, :], axis=0)
     # Each error is about the round's own users. Rounds of one population also differ by the chance of their users.
-    squares = error**2 + spread**2 / users + bias**2 + unseen**2
-    differ, notes = _differ(np.where(known, value, 0.0), np.where(known, squares, np.inf), same_population)
-    by_error = np.where(known, 1.0 / np.where(known, error**2 + bias**2 + unseen**2, 1.0), 0.0)
+    squares = np.where(known, error**2 + spread**2 / users, np.inf)
+    differ, notes = _differ(np.where(known, value, 0.0), squares, same_population)
+    by_error = np.where(known, 1.0 / np.where(known, error**2, 1.0), 0.0)
     share = _shares(np.where(differ == DIFFERENT, np.where(known, users, 0.0), by_error))
     together = np.where(some, np.where(known, share * value, 0.0).sum(axis=0), first.value)
     # The estimand is the mean over the users of all rounds. Rounds of one population whose weights are not their shares
@@ -266,18 +298,21 @@ def combine(rounds: Sequence[Counted], *, same_population: bool | None = None) -
     apart = (share - equal) ** 2 * spread**2 / users
     noise = np.sqrt((np.where(known, share * error, 0.0) ** 2).sum(axis=0) + apart.sum(axis=0))
     noise = np.where(some, noise, first.standard_error)
-    shift = np.where(known, share * (bias + SAFETY * unseen), 0.0).sum(axis=0)
     by_users = np.where(known, equal * value, 0.0).sum(axis=0)
     error_by_users = np.sqrt((np.where(known, equal * error, 0.0) ** 2).sum(axis=0))
     n_answers = np.sum([answer.n_answers for answer in answers], axis=0)
+    narrow = _narrowed_means(rounds, answers)
+    for row, mean in narrow.items():
+        together[row], noise[row] = mean.value, mean.error
 
     def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
         t = quantile(level, n_answers)
-        reach = t * noise + (shift if kind == "conservative" else 0.0)
-        low, high, doubt = together - reach, together + reach, differ == POSSIBLY
+        low, high, doubt = together - t * noise, together + t * noise, differ == POSSIBLY
         low[doubt] = np.minimum(low, by_users - t * error_by_users)[doubt]
         high[doubt] = np.maximum(high, by_users + t * error_by_users)[doubt]
+        for row, mean in narrow.items():
+            low[row], high[row] = mean.interval(float(t[row]))
         return low, high
 
     bounds = np.array([pilot.survey.schema[name].bounds for name in first.dimensions]).reshape(-1, 2)
@@ -342,42 +377,103 @@ def _differ(value: Floats, squares: Floats, same: bool | None) -> tuple[NDArray[
     return found, tuple(texts[int(k)].format(own) for k, own in zip(found, p, strict=True))
 
 
+class _NarrowedMean(NamedTuple):
+    """A mean from a narrower range, N, and from the full range F with the excesses above and below, in own units.
+
+    `full` holds F and both excesses, `covariance` their covariances, and `variance` is that of N.
+    """
+
+    narrow: float
+    variance: float
+    full: Floats
+    covariance: Floats
+
+    def _sum(self, side: tuple[float, float]) -> tuple[float, float]:
+        """N plus the excesses with these factors, and its variance; what F says about N is used too."""
+        weight, variance = best_weight(self.variance, self.covariance, side)
+        inside = float(self.full @ [1.0, -1.0, 1.0])
+        return weight * self.narrow + (1.0 - weight) * inside + float(self.full[1:] @ side), variance
+
+    @property
+    def value(self) -> float:
+        """An excess is nonnegative: a negative estimate counts as 0."""
+        above, below = self._sum((1.0, 0.0))[0] - self.narrow, self.narrow - self._sum((0.0, -1.0))[0]
+        return self.narrow + max(above, 0.0) - max(below, 0.0)
+
+    @property
+    def error(self) -> float:
+        """Half the width of an interval over its quantile, so that the standard error agrees with the interval."""
+        low, high = self.interval(_Z)
+        return (high - low) / (2 * _Z)
+
+    def interval(self, t: float) -> tuple[float, float]:
+        """An upper limit leaves out the excess below, which is nonnegative, unless it is certain; and conversely."""
+        certain = self.full[1:] > CERTAIN * np.sqrt(np.maximum(self.covariance.diagonal()[1:], 0.0))
+        above, above_variance = self._sum((1.0, -float(certain[1])))
+        below, below_variance = self._sum((float(certain[0]), -1.0))
+        least = t * np.sqrt(self.variance)
+        high = max(above + t * np.sqrt(above_variance), self.value + least)
+        return min(below - t * np.sqrt(below_variance), self.value - least), high
+
+
+def _narrowed_means(rounds: Sequence[Counted], answers: Sequence[Answer]) -> dict[int, _NarrowedMean]:
+    """By row, the means of numbers whose range is narrower in some rounds."""
+    pilot, found = rounds[0], {}
+    schema = pilot.survey.schema
+    ranges = {
+        x.name: {c.survey.schema[x.name].bounds for c in rounds} - {x.bounds} for x in schema if x.is_number
+    }
+    changed = {schema.index(name): others for name, others in ranges.items() if others}
+    on_full = [counted for counted in rounds if counted.survey.series == pilot.survey.series]
+    spreads = [_spread(*both) for both in zip(rounds, answers, strict=True)] if changed else []
+    for j, shape in shapes(pilot, list(changed)).items():
+        name, (low, high) = schema.names[j], schema.dimensions[j].bounds
+        if len(changed[j]) > 1 or not Excesses.possible(shape.bounds.marginal):
+            raise InvalidInput(
+                f"{name!r} has several narrower ranges, or reports that do not show what they cut off: "
+                "combine the pilot with rounds of one refined survey"
+            )
+        half, excesses = (high - low) / 2, _excesses(shape)
+        a, b = ((x - low) / half - 1.0 for x in next(iter(changed[j])))
+        # Ends are levels of the pilot's table, up to rounding.
+        a, b = (float(excesses.levels[np.abs(excesses.levels - x).argmin()]) for x in (a, b))
+        counts = np.sum([counts_of(counted, j) for counted in on_full], axis=0)
+        n = float(counts.sum())
+        decoders = [excesses.value, excesses.above(b), excesses.below(a)]
+        mean, covariance = excesses.moments(decoders, counts / n)
+        row = answers[0].dimensions.index(name)
+        parts = [
+            (answer.value[row], answer.standard_error[row] ** 2 + spread[row] ** 2 / counted.n_reports)
+            for counted, answer, spread in zip(rounds, answers, spreads, strict=True)
+            if counted.survey.schema[name].bounds in changed[j] and answer.n_answers[row] > 1
+        ]
+        if parts:
+            values, squares = np.array(parts).T
+            weight = 1.0 / squares / np.sum(1.0 / squares)
+            variance = float(1.0 / np.sum(1.0 / squares))
+            full = half * mean + np.array([(low + high) / 2, 0.0, 0.0])
+            covariance = half**2 * covariance / max(n - 1.0, 1.0)
+            found[row] = _NarrowedMean(float(weight @ values), variance, full, covariance)
+    return found
+
+
 def _comparable(pilot: Schema, later: Schema, rows: Answer) -> NDArray[np.bool_]:
-    """Which rows mean the same in both rounds: a product is taken from the middles of its numbers' ranges."""
-    factors = {x.name: x.product if isinstance(x, Product) else () for x in pilot}
+    """Which rows mean the same in both rounds: those of numbers, and of products of numbers, with equal ranges."""
+    factors = {x.name: x.product if isinstance(x, Product) else (x.name,) for x in pilot}
     same = {x: all(pilot[name].bounds == later[name].bounds for name in factors[x]) for x in factors}
     return np.array([same[name] for name in rows.dimensions], bool)
 
 
-def _biases(pilot: Counted, counted: Counted, rows: Answer) -> Floats:
-    """In units, for each row of a round: its bias as the pilot shows it, what the pilot may have missed, and S.
-
-    The first two are 0 for ranges that were kept. S is the standard deviation of the users' own values.
-    """
-    found = np.zeros((3, len(rows)))
-    schema, own = pilot.survey.schema, counted.survey.schema
+def _spread(counted: Counted, rows: Answer) -> Floats:
+    """In units, for each row of a round, the standard deviation of the users' own values; 0 if it is unknown."""
     statistics, dimensions = np.array(rows.statistics), np.array(rows.dimensions)
     spread = np.sqrt(np.maximum(rows.value * (1.0 - rows.value), 0.0))
-    found[2] = np.where((statistics == "frequency") | (statistics == "chosen"), spread, 0.0)
-    for j, dimension in enumerate(schema.dimensions):
+    found = np.where((statistics == "frequency") | (statistics == "chosen"), spread, 0.0)
+    for j, dimension in enumerate(counted.survey.schema.dimensions):
         if "mean" in dimension.statistics:
             mine = (dimensions == dimension.name) & (statistics == "mean")
-            low, high = own[dimension.name].bounds
-            found[2, mine] = (high - low) / 2 * _deviation(counted, j, rows.scaled_value[mine])
-    shown = _with_shape(pilot.survey)
-    narrow = [j for j in shown if own[schema.names[j]].bounds != schema.dimensions[j].bounds]
-    for j, shape in shapes(pilot, narrow).items():
-        name = schema.names[j]
-        low, high = schema.dimensions[j].bounds
-        half = (high - low) / 2
-        a, b = ((x - low) / half - 1.0 for x in own[name].bounds)
-        left, right = np.linspace(-1.0, a, 400), np.linspace(b, 1.0, 400)
-        # E(a − t)₊ and E(t − b)₊
-        lost = max(np.trapezoid(shape.cdf(left), left), np.trapezoid(1.0 - shape.cdf(right), right))
-        unseen = _unseen(shape) * max(1.0 + a, 1.0 - b) / 2
-        deviation = np.sqrt(spread_of(shape.grid.edges, shape.cumulative))
-        mine = (dimensions == name) & (statistics == "mean")
-        found[:, mine] = half * np.array([[lost], [unseen], [deviation]])
+            low, high = dimension.bounds
+            found[mine] = (high - low) / 2 * _deviation(counted, j, rows.scaled_value[mine])
     return found
 
 

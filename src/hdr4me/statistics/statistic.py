@@ -246,11 +246,16 @@ def answer_of(counted: Counted, pairs: list[tuple[str, Part]], progress: Progres
         intervals=_intervals(parts, scale, middle, progress),
         small_sample=joined([(len(part.categories), part.small_sample) for part in parts], scale, middle),
         notes=tuple(
-            "; ".join(filter(None, (note, stale)))
-            for part in parts
-            for note in part.notes or ("",) * len(part.categories)
+            "; ".join(filter(None, (note, stale))) for part in parts for note in _notes(counted, part)
         ),
     )
+
+
+def _notes(counted: Counted, part: Part) -> list[str]:
+    """The notes on the rows of a part; the first row also has the remark on the data quality of the dimension."""
+    notes = list(part.notes or ("",) * len(part.categories))
+    remark = getattr(counted, "remarks", {}).get(counted.survey.schema.names[part.dimension], "")
+    return ["; ".join(filter(None, (notes[0], remark))), *notes[1:]] if notes else notes
 
 
 def _intervals(

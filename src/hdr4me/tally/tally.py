@@ -14,6 +14,7 @@ from hdr4me.atomic import write_bytes
 from hdr4me.errors import FingerprintMismatch, InvalidInput
 from hdr4me.io.blocks import Block
 from hdr4me.io.files import read_blocks
+from hdr4me.io.quality import DataQuality, load_quality, save_quality
 from hdr4me.io.report import OnRejected, Reason, Rejected, Report, fault, pack
 from hdr4me.kernels.exact.count import OK, count_reports
 from hdr4me.survey import Survey
@@ -50,6 +51,7 @@ class Tally:
         self.counts: Numbers = np.zeros(self.layout.size, np.int64)
         self.n_reports = 0
         self._rejected: Counter[str] = Counter()
+        self.data_quality: DataQuality | None = None
 
     # -- adding ------------------------------------------------------------------------------------------------
 
@@ -187,6 +189,8 @@ class Tally:
         # Unlike reports, rejected ones have no upper limit, because anybody can send them. The count saturates at the
         # largest number that a file can hold, so the result does not depend on the order and can be saved.
         total._rejected = Counter({reason: min(number, _LARGEST) for reason, number in both.items()})
+        known = [tally.data_quality for tally in (self, other) if tally.data_quality is not None]
+        total.data_quality = sum(known[1:], known[0]) if known else None
         return total
 
     def __radd__(self, other: object) -> Tally:
@@ -231,13 +235,21 @@ class Tally:
         from hdr4me.tally.file import dumps
 
         write_bytes(path, dumps(self))
+        save_quality(self.data_quality, self.survey, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], survey: Survey | None = None) -> Tally:
         """Read a tally from a file; if it belongs to another survey than `survey`, raise FingerprintMismatch."""
         from hdr4me.tally.file import loads
 
-        return loaded(path, lambda content: loads(content, survey))
+        tally = loaded(path, lambda content: loads(content, survey))
+        tally.data_quality = load_quality([path], tally.survey)
+        return tally
+
+    @property
+    def remarks(self) -> dict[str, str]:
+        """Remarks on the data quality of dimensions, which answers show next to their rows."""
+        return {} if self.data_quality is None else self.data_quality.remarks()
 
     def estimate(self) -> Answer:
         """Means, shares and frequencies with standard errors."""

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from statistics import geometric_mean
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import t as student
 
-import hdr4me as hd
+from hdr4me.mechanisms.square_wave import SquareWave
 from hdr4me.paper import case_study
 from hdr4me.paper.cells import MECHANISMS, CellResult, law_for
 from hdr4me.paper.claims.claim import GENERAL, METHODS, NOISY, Beyond, Finding, Section, either, span
@@ -227,8 +226,7 @@ def _square_small(results: Results) -> Finding:
     "b within 1e-6 of either limit at ε = 1e-9 and 5000",
 )
 def _square_width(results: Results) -> Finding:
-    laws: list[Any] = [hd.mechanism("square_wave", epsilon=e, domain=(0.0, 1.0)) for e in (1e-9, 5000.0)]
-    small, large = (law.half_width for law in laws)
+    small, large = (SquareWave(epsilon, (0.0, 1.0)).half_width for epsilon in (1e-9, 5000.0))
     return Finding(
         abs(small - 0.5) < 1e-6 and large < 1e-6,
         f"b = {small:.9f} at ε = 1e-9, {large:.3g} at ε = 5000",
