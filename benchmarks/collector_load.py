@@ -46,7 +46,7 @@ FIXED = 10_000
 def demo_survey() -> hd.Survey:
     """Sixteen dimensions, one answered by each user."""
     schema = hd.Schema(
-        [hd.Numeric(f"x{i}", 0, 1) for i in range(12)]
+        [hd.Numeric(f"x{i}", 0, 1, default=0.5) for i in range(12)]
         + [hd.Categorical(f"c{i}", list("abcd")) for i in range(4)]
     )
     return hd.Survey(schema, epsilon=2.0, sampled=1)
