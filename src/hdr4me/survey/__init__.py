@@ -9,9 +9,8 @@ from hdr4me.survey.categorical import Categorical, Selection
 from hdr4me.survey.dimension import DIMENSIONS, Dimension
 from hdr4me.survey.numeric import Numeric, Product
 from hdr4me.survey.question import Question
-from hdr4me.survey.schema import Schema
+from hdr4me.survey.schema import Schema, Tolerance
 from hdr4me.survey.survey import Survey
-from hdr4me.survey.tolerance import Tolerance
 from hdr4me.survey.vector import Vector
 
 __all__ = [

@@ -27,8 +27,7 @@ from hdr4me.survey.question import (
     check_questions,
     split_budget,
 )
-from hdr4me.survey.schema import Schema
-from hdr4me.survey.tolerance import Tolerance
+from hdr4me.survey.schema import Schema, Tolerance
 from hdr4me.survey.values import is_unicode
 
 FORMAT, VERSION = "hdr4me-survey", 2
