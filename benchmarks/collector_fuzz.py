@@ -88,7 +88,9 @@ class Requests:
     def __post_init__(self) -> None:
         for number, survey in enumerate(self.surveys, 1):
             client = Client(survey)
-            record = {one.name: one.categories[0] if isinstance(one, Categorical) else 3 for one in survey.schema}
+            record = {
+                one.name: one.categories[0] if isinstance(one, Categorical) else 3 for one in survey.schema
+            }
             reports = [client.report(record) for _ in range(40)]
             lines = [report.to_json().encode() for report in reports]
             rows = np.frombuffer(b"".join(pack(r.answers, survey) for r in reports), np.uint8).reshape(40, -1)
