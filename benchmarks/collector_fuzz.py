@@ -88,7 +88,10 @@ class Requests:
     def __post_init__(self) -> None:
         for number, survey in enumerate(self.surveys, 1):
             client = Client(survey)
-            reports = [client.report({"age": 3, "smoker": "no"}) for _ in range(40)]
+            record = {
+                one.name: one.categories[0] if isinstance(one, Categorical) else 3 for one in survey.schema
+            }
+            reports = [client.report(record) for _ in range(40)]
             lines = [report.to_json().encode() for report in reports]
             rows = np.frombuffer(b"".join(pack(r.answers, survey) for r in reports), np.uint8).reshape(40, -1)
             ids = np.frombuffer(secrets.token_bytes(640), np.uint8).reshape(40, 16)

@@ -6,7 +6,8 @@
 Both servers run on this machine, one after the other in alternation, with the same generator of load: a process with
 64 connections that each send the next request when the answer is there. Every answer is checked.
 
-    python benchmarks/collector_load.py --only versions --against OTHER --output benchmarks/results/http_ingest.json
+    python benchmarks/collector_load.py --only versions --against OTHER --survey FILE
+        --output benchmarks/results/http_ingest.json
 
 compares the processor time for each single upload with that of another checkout, for SQLite and PostgreSQL.
 """
@@ -46,7 +47,7 @@ FIXED = 10_000
 def demo_survey() -> hd.Survey:
     """Sixteen dimensions, one answered by each user."""
     schema = hd.Schema(
-        [hd.Numeric(f"x{i}", 0, 1) for i in range(12)]
+        [hd.Numeric(f"x{i}", 0, 1, default=0.5) for i in range(12)]
         + [hd.Categorical(f"c{i}", list("abcd")) for i in range(4)]
     )
     return hd.Survey(schema, epsilon=2.0, sampled=1)
@@ -422,6 +423,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", help="a Python with FastAPI")
     parser.add_argument("--against", type=Path, help="another checkout")
+    parser.add_argument("--survey", type=Path, help="a survey that the other checkout wrote and both support")
     parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument(
@@ -431,7 +433,7 @@ def main() -> None:
     parser.add_argument("--only", default="compare,grow")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
-    survey = demo_survey()
+    survey = hd.Survey.load(given.survey) if given.survey else demo_survey()
     rows = rows_of(survey, 20_000)
     line = len(lines_of(survey, rows[:1])[0])
     found: dict[str, Any] = {"bytes": {"report_and_id": survey.report_size + 16, "json_and_id": line + 32}}

@@ -49,6 +49,17 @@ def made_survey(name: str, extra: str = "") -> Survey:
     )
 
 
+def record_of(survey: Survey) -> dict[str, Any]:
+    """A value for every dimension."""
+    found: dict[str, Any] = {}
+    for one in survey.schema:
+        if isinstance(one, Vector):
+            found[one.name] = [0.1] * 4
+        else:
+            found[one.name] = one.categories[0] if isinstance(one, Categorical | Selection) else 0.5
+    return found
+
+
 @dataclass
 class Running:
     """A collector that runs: its address and the dashboard's link."""
@@ -72,7 +83,7 @@ class Running:
 
     def send(self, number: int, survey: Survey, n: int, answers: Any = None, *, token: str = ADMIN) -> None:
         client = Client(survey)
-        record = {"age": 40, "<b>smoker</b>": "never", "town": "town 07", "steps_02": 3000}
+        record = record_of(survey)
         lines = []
         for _ in range(n):
             report = json.loads(client.report(record).to_json())
@@ -168,6 +179,7 @@ def test_an_answered_page_arrives_and_is_shown_after_min_reports(opened: Any, co
     assert "key" not in page.url
     person = page.context.new_page()
     person.goto(f"{collector.url}/answer?round=1")
+    person.get_by_role("button", name="Fill in an example").click()
     person.get_by_label("age").fill("31")
     person.get_by_role("button", name="Send this report").click()
     person.get_by_text("Delivered.").wait_for()
@@ -419,7 +431,7 @@ def test_rounds_of_one_series_together(opened: Any, collector: Running) -> None:
 def test_poisoned_reports_raise_an_alarm_with_a_sentence(opened: Any, collector: Running) -> None:
     """All of 400 reports are equal: the cells' counts are not plausible for any population."""
     survey = made_survey("poisoned")
-    answers = json.loads(Client(survey).report({}).to_json())["answers"]
+    answers = json.loads(Client(survey).report(record_of(survey)).to_json())["answers"]
     number = collector.open(survey)
     collector.send(number, survey, 400, answers)
     page = opened(number)
