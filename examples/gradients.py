@@ -35,7 +35,7 @@ def clipped(gradients: Floats) -> Floats:
 def asked(survey: hd.Survey, gradients: Floats) -> Floats:
     """The mean of the gradients, from randomized reports."""
     tally = hd.Tally(survey)
-    for block in Local().reports(gradients, survey):
+    for block in Local().reports(clipped(gradients), survey):
         tally = tally.add_block(block)
     return np.asarray(tally.estimate().value)
 

@@ -253,13 +253,13 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     told = run(app, [*base, str(tmp_path / "day.tally"), "--reports", str(tmp_path / "reports.parquet")])
     assert told.exit_code == 0, told.output
     assert "No alarm" in told.output
-    assert "Not detected: false reports that imitate" in told.output
+    assert "Poisoned reports that imitate users with other values" in told.output
     loud = run(app, [*base, str(tmp_path / "bad.tally"), "--json"])
     assert loud.exit_code == 1
     document = json.loads(loud.stdout)
     assert document["alarms"]
     assert document["manipulation_bounds"][0]["dimension"] == "x0"
-    with pytest.raises(InvalidInput, match="--reports goes with --tally"):
+    with pytest.raises(InvalidInput, match="--reports needs --tally"):
         run(app, ["audit", str(tmp_path / "survey.json"), "--reports", "x"], catch_exceptions=False)
 
 
