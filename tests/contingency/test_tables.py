@@ -174,7 +174,7 @@ def test_refusals_are_sentences(found: Any, work: Any, message: str) -> None:
 
 def test_a_survey_without_categories_has_no_tables() -> None:
     survey = hd.Survey(Schema([hd.Numeric("x", 0, 1)]), epsilon=1.0)
-    with pytest.raises(InvalidInput, match="asks no category"):
+    with pytest.raises(InvalidInput, match="has no joint questions"):
         tables(hd.Tally(survey))
 
 

@@ -65,7 +65,7 @@ def test_memoized_responses_with_two_stages_have_their_own_bound() -> None:
     text = hd.explain(
         hd.Survey(hd.Schema([hd.Numeric("a", 0, 1)]), epsilon=1.0, memoized_epsilon=2.0)
     ).markdown()
-    assert f"becomes at most {share(1 / (1 + math.exp(-2)))}." in text
+    assert f"can rise to {share(1 / (1 + math.exp(-2)))}." in text
     assert "hides when a value changed" in text
 
 

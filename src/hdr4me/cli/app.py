@@ -43,7 +43,7 @@ COMMANDS = {
     "tables": "Estimate tables of several attributes, and draw synthetic records.",
     "refine": "Create the survey of a second round.",
     "rounds": "Compare the rounds of a series.",
-    "audit": "Prove and attack a survey, or test a tally.",
+    "audit": "Verify a survey's privacy, or test a tally for poisoning.",
     "explain": "Explain a survey in plain words.",
     "serve": "Collect reports over HTTP.",
     "send": "Randomize records and send the reports.",

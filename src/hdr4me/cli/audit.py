@@ -58,7 +58,7 @@ def audit(
     json: JSON = False,
     verbose: VERBOSE = False,
 ) -> None:
-    """Prove in exact arithmetic that a survey is ε-locally private, and attack its sampler.
+    """Prove in exact arithmetic that a survey satisfies ε-LDP, and test its sampler by an empirical attack.
 
     The proof gives the largest likelihood ratio of a report as an exact fraction. The attack gives a lower bound on ε
     from simulated reports. With --tally, test whether the counts can come from users who follow the protocol. Exit

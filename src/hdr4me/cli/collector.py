@@ -157,7 +157,7 @@ def start(
         def started() -> None:
             print_note(f"collecting at {address}")
             if page:
-                print_note(f"page to answer on: {address}{page}")
+                print_note(f"web form for answering: {address}{page}")
             if link or (link is None and sys.stderr.isatty()):  # a journal would keep the link
                 print_note(f"dashboard (this link works once): {address}/#key={settings.link_key}")
             else:
@@ -201,7 +201,7 @@ def _check_uploads(store: Store, open_uploads: bool) -> None:
         )
 
 
-token = Typer(help="Tokens of a collector: who may send reports, read answers, administer rounds.")
+token = Typer(help="Manage the access tokens of a collector.")
 DATABASE = Annotated[str, Argument(help="An SQLite file, or postgresql://user@host/name.")]
 
 
@@ -274,7 +274,7 @@ def revoke_token(database: DATABASE, number: Annotated[int, Argument(help="The t
 
 @token.command("log")
 def log_of_acts(database: DATABASE, json: JSON = False) -> None:
-    """Print the log of administrative acts."""
+    """Print the log of administrative actions."""
     with opt.needs_collector():
         from hdr4me.collector import open_registry
     with closing(open_registry(database)) as registry:
@@ -282,7 +282,7 @@ def log_of_acts(database: DATABASE, json: JSON = False) -> None:
     if json:
         print_json([act._asdict() for act in acts])
     else:
-        print_table("administrative acts", ["minute", "act", "who"], [list(act) for act in acts])
+        print_table("administrative actions", ["minute", "act", "who"], [list(act) for act in acts])
 
 
 def send(
@@ -379,7 +379,9 @@ def backup(
 def restore(
     source: Annotated[Path, Argument(help="A file that backup wrote.")],
     database: Annotated[str, Option(help="A new SQLite file, or postgresql://… without rounds.")],
-    keep_tokens: Annotated[bool, Option("--keep-tokens", help="Keep also tokens revoked since.")] = False,
+    keep_tokens: Annotated[
+        bool, Option("--keep-tokens", help="Also keep tokens revoked after the backup.")
+    ] = False,
     json: JSON = False,
 ) -> None:
     """Restore a backup into a new database after verifying all checksums. Nothing is overwritten.

@@ -23,7 +23,9 @@ def demo(
     users: Annotated[int, Option(help="Number of simulated users.")] = 100_000,
     epsilon: Annotated[float, Option(help="Privacy budget ε of one report.")] = 2.0,
     seed: Annotated[int, Option(help="Seed of the simulated records; the reports are not seeded.")] = 1,
-    serve: Annotated[bool, Option("--serve", help="Start a collector with a page to answer on.")] = False,
+    serve: Annotated[
+        bool, Option("--serve", help="Start a collector with a web form for answering.")
+    ] = False,
     port: Annotated[int, Option(help="With --serve: the port; 0 for any free port.")] = 8000,
     json: JSON = False,
     verbose: VERBOSE = False,

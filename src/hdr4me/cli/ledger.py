@@ -16,7 +16,7 @@ from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.errors import InvalidInput
 
 ledger = typer.Typer(
-    help="The privacy budget that a device has spent.", no_args_is_help=True, rich_markup_mode=None
+    help="Show the privacy budget spent by a device.", no_args_is_help=True, rich_markup_mode=None
 )
 
 

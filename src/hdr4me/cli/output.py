@@ -65,37 +65,31 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     If the table is too wide, texts and headings are wrapped between words. Words and numbers are not broken.
     """
     from rich.console import Console
-    from rich.measure import Measurement
 
     width = Console().width if sys.stdout.isatty() else 120
-    endless = Console(width=10_000)
-    foldable = max(0, max((len(str(row[0])) for row in rows), default=0) - _NAME)
     for gap in (2, 1, 0):
-        table = _table(columns, rows, gap, keep_names=not foldable)
-        least = Measurement.get(endless, endless.options, table).minimum - foldable
+        table = _table(columns, rows, gap)
+        least = sum((column.min_width or 1) + gap + 1 for column in table.columns) + 1
         if least <= width:
             break
     # Lines that are longer than the terminal are better than truncated numbers.
     console = Console(width=max(width, least), highlight=False)
     console.print(printable(title), style="italic", markup=False)
-    console.print(table)
+    console.print(table, crop=False)  # rich counts the edges of a tight table wrongly
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], gap: int, *, keep_names: bool) -> Any:
+def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], gap: int) -> Any:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap, 0, 0))
     for index, column in enumerate(columns):
-        texts = any(isinstance(row[index], str) for row in rows)
-        whole = " " not in column and (keep_names if index == 0 else not texts)
         side: Any = "left" if index == 0 else "right"
         words = (word for row in rows[:_MEASURED] for word in _cell(row[index]).split())
-        least = None if index == 0 else min(_WORD, max(map(len, words), default=0))
-        table.add_column(
-            Text(printable(column)), justify=side, overflow="fold", no_wrap=whole, min_width=least
-        )
+        least = min(_WORD if index else _NAME, max(map(len, words), default=0))
+        least = max(least, *map(len, printable(column).split() or [""]), 1)  # no word is broken
+        table.add_column(Text(printable(column)), justify=side, overflow="fold", min_width=least)
     for row in rows:
         table.add_row(*(Text(_cell(item)) for item in row))
     return table

@@ -33,13 +33,13 @@ def reproduce(
     workers: Annotated[int, Option(help="Number of processes; 0: one per core.")] = 0,
     seed: Annotated[int, Option(help="The same seed gives the same numbers, for any --workers.")] = 1,
     cov19: Annotated[File, Option(help="A file of embeddings for COV-19; default: synthetic data.")] = None,
-    data: Annotated[str | None, Option(help="Own study: a file, or gaussian, poisson, uniform …")] = None,
-    users: Annotated[int | None, Option(help="Own study: number of users; default: all rows.")] = None,
-    dims: Annotated[list[int] | None, Option(help="Own study: number of dimensions (repeat).")] = None,
-    epsilon: Annotated[list[float] | None, Option(help="Own study: a budget ε (repeat).")] = None,
-    mechanism: Annotated[Texts, Option(help="Own study: a mechanism (repeat).")] = None,
-    sampled: Annotated[list[int] | None, Option(help="Own study: reported dimensions (repeat).")] = None,
-    repeats: Annotated[int | None, Option(help="Own study: collections per cell.")] = None,
+    data: Annotated[str | None, Option(help="Custom study: a file, or gaussian, poisson, uniform …")] = None,
+    users: Annotated[int | None, Option(help="Custom study: number of users; default: all rows.")] = None,
+    dims: Annotated[list[int] | None, Option(help="Custom study: number of dimensions (repeat).")] = None,
+    epsilon: Annotated[list[float] | None, Option(help="Custom study: a budget ε (repeat).")] = None,
+    mechanism: Annotated[Texts, Option(help="Custom study: a mechanism (repeat).")] = None,
+    sampled: Annotated[list[int] | None, Option(help="Custom study: reported dimensions (repeat).")] = None,
+    repeats: Annotated[int | None, Option(help="Custom study: collections per cell.")] = None,
     normalize: Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")] = "auto",
     lambda_choice: Annotated[
         str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")
@@ -48,7 +48,7 @@ def reproduce(
 ) -> None:
     """Reproduce the case study and section VI of the paper: figures, tables, claims and errata, in one report.
 
-    An interrupted run continues where it stopped. With an option of an own study, the same
+    An interrupted run continues where it stopped. With an option of a custom study, the same
     simulation runs on your own data and sizes, without the claims of the paper.
 
     Example: hdr4me reproduce all --scale quick --output reproduction

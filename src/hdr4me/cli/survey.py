@@ -76,7 +76,7 @@ def survey(
     json: JSON = False,
     verbose: VERBOSE = False,
 ) -> None:
-    """Create a survey from a schema, prove that it is ε-locally private, and write it to a file.
+    """Create a survey from a schema, prove that it satisfies ε-LDP, and write it to a file.
 
     You declare ranges and categories; they are never estimated from private data. For a file of records, give them as
     options: only the columns with a range or categories are asked. Names may be patterns: --range 'p*=0:1'. A survey
@@ -282,7 +282,7 @@ def _missing(schema: Schema, declared: set[str]) -> list[str]:
     if not strict:
         return []
     return [
-        f"note: missing values of {_shortened(strict)} are refused; declare a default or optional to allow them"
+        f"note: Records with a missing {_shortened(strict)} are refused; declare a default or optional to accept them"
     ]
 
 
@@ -339,10 +339,9 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
             for group, channel in zip(names, channels, strict=True)
         ],
     )
-    again = "repeated reports add up"
-    if made.sampled == 1:
-        again += f"; with memoized responses, each new value costs another ε = {made.memoized_epsilon:g}"
-    notes = [*notes, f"Each report costs its sender ε = {made.epsilon:g}; {again}."]
+    notes = [*notes, f"Each report spends ε = {made.epsilon:g}; further reports add up."]
+    if verbose and made.sampled == 1:
+        notes.append(f"With memoized responses, each new value costs another ε = {made.memoized_epsilon:g}.")
     if verbose:
         notes += [
             f"{channel['mechanism']} for {channel['inputs']:,} categories: {channel['why']}"

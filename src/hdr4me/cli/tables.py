@@ -11,6 +11,7 @@ from hdr4me.atomic import replacing, write_text
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import HTML, JSON, PNG, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, working
+from hdr4me.errors import InvalidInput
 from hdr4me.pages import html as pages
 from hdr4me.pages.answer import as_csv
 from hdr4me.pages.html import provenance
@@ -55,6 +56,10 @@ def tables(
     loaded = opt.load_sum(tallies)
     with opt.named_options(n="--rows"), working("fitting the joint distribution"):
         found = fitted_tables(loaded)
+        if all(len(own) == 1 for own in found.sources.values()):
+            raise InvalidInput(
+                "this survey has no joint questions: create it with hdr4me survey --tables pairs"
+            )
         chosen = [found.table(*text.replace(" ", "").split(","), level=confidence) for text in table or []]
         associations = found.associations(level=confidence)
         people = found.sample(rows, seed) if synthetic is not None else None

@@ -59,9 +59,7 @@ def tables(tally: Tally) -> Tables:
             if leaves.setdefault(leaf.name, leaf) != leaf:
                 raise InvalidInput(f"attribute {leaf.name!r} has different categories in two questions")
     if not sources:
-        raise InvalidInput(
-            "the survey asks no category: a table needs joint questions, such as survey --tables pairs"
-        )
+        raise InvalidInput("this survey has no joint questions: create it with hdr4me survey --tables pairs")
     order = {name: j for j, name in enumerate(leaves)}
     shape = [len(leaf.categories) for leaf in leaves.values()]
     measured = []

@@ -63,7 +63,7 @@ def explain(survey: Survey, audience: str = "user") -> Explanation:
     --------
     >>> from hdr4me.survey import Numeric, Schema
     >>> page = explain(Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, name="Ages")).markdown()
-    >>> "guess about you before" in page, "73.2 %" in page
+    >>> "probability before your report" in page, "73.2 %" in page
     (True, True)
     """
     if not isinstance(survey, Survey):
@@ -197,8 +197,8 @@ def _learned(survey: Survey) -> list[Block]:
     return section(
         "What an observer can learn from it",
         "The table bounds how certain an observer of your report can become about any statement about you. The bound "
-        "holds for every observer, including the collector, whatever they know already and whatever computer they use.",
-        Table(["guess about you before", "after seeing your report"], rows),
+        "holds for every observer, including the collector, whatever they know and regardless of computing power.",
+        Table(["probability before your report", "after seeing your report"], rows),
         "In the sum of many people's reports the noise averages out. The survey estimates means and shares of all "
         "participants.",
     )
@@ -210,12 +210,12 @@ def _repeated(survey: Survey) -> list[Block]:
         bound, change = "the first report.", "An observer may see that a value changed, and when."
     else:
         memoized = 1 / (1 + math.exp(-survey.memoized_epsilon))
-        bound = f"this bound: a guess of 50 % becomes at most {share(memoized)}."
+        bound = f"this bound: a guess of 50 % can rise to {share(memoized)}."
         change = "Additional fresh noise hides when a value changed."
     return section(
         "If you are asked again",
         "Each further report with new noise reveals more. After ten reports that an observer can link to you, a guess "
-        f"of 50 % becomes at most {share(ten)}. Your device counts the privacy budget in a ledger and sends no "
+        f"of 50 % can rise to {share(ten)}. A device with a ledger counts the privacy budget and sends no "
         "more reports once the budget is spent.",
         "A device with memoized responses draws its noise once: while your values stay the same, any number of reports "
         f"reveals no more than {bound} {change} Once the budget is spent, the device repeats its last responses, "
@@ -230,7 +230,7 @@ def _proof(survey: Survey) -> list[Block]:
         "Everyone. The survey document contains all probabilities as integers, so the bound above is an exact "
         f"fraction: a report changes the odds of any two possible sets of values by a factor of at most {factor} (ε = "
         f"{survey.epsilon:g}). Your device proves this bound before it answers, and refuses a survey for which it does "
-        "not hold. Everyone can run the same proof with `hdr4me audit`, which also attacks the survey.",
+        "not hold. Anyone can run the same proof with `hdr4me audit`, which also runs an empirical privacy test.",
         "The bound does not hide that your device takes part, nor what the network shows of any message (its address "
         "and time). Ask the collector how it handles those.",
     )
