@@ -16,7 +16,6 @@ from hdr4me.io.report import Report
 from hdr4me.pages.counted import counted, listed
 from hdr4me.pages.document import Block, Table, section, to_html, to_markdown
 from hdr4me.survey import Categorical, Dimension, Numeric, Product, Selection, Survey, Vector
-from hdr4me.survey.derived import Bucket, Joint
 
 AUDIENCES = ("user", "dpo")
 _SHOWN = 6
@@ -133,15 +132,12 @@ def _described(dimension: Dimension) -> tuple[str, Any]:
             return words + missing, [float(f"{norm / 3:.3g}"), *[0.0] * (length - 1)]
         case Product():
             return f"a {dimension.kind}", None
-        case Joint(joint=parts):
-            words = listed([f"{part.name} ({_described(part)[0]})" for part in parts])
+        case _ if dimension.categories and len(dimension.leaves) > 1:
+            words = listed([f"{part.name} ({_described(part)[0]})" for part in dimension.leaves])
             return f"{words}, asked together: one random answer stands for the combination", None
-        case Bucket(edges=edges):
-            return f"which of these ranges a number lies in: {_first(dimension.categories)}", (
-                edges[0] + edges[1]
-            ) / 2
         case _ if dimension.categories:
-            return f"a {dimension.kind}", dimension.categories[0]
+            example = getattr(dimension, "example", dimension.categories[0])
+            return f"one of: {_first(dimension.categories)}", example
         case _:
             low, high = dimension.bounds
             return f"a {dimension.kind} from {low:g} to {high:g}", round(low + (high - low) / 3)

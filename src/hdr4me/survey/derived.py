@@ -74,6 +74,11 @@ class Bucket(Dimension):
     def columns(self) -> tuple[str, ...]:
         return (self.column or self.name,)
 
+    @property
+    def example(self) -> float:
+        """A number in the first bucket."""
+        return (self.edges[0] + self.edges[1]) / 2
+
     def index(self, value: Any) -> int:
         """The number of the bucket of a raw value, or of the default."""
         number = as_number(value[0] if isinstance(value, tuple) else value)
