@@ -103,6 +103,19 @@ def test_columns_of_parts_are_columns_of_the_schema() -> None:
     assert [reader.columns for reader in schema.readers] == [("age",), ("sex",), ("city",)]
 
 
+def test_missing_values_follow_the_rules_of_the_parts() -> None:
+    """Refused in a batch unless every part declares a default."""
+    people = pa.table({"sex": ["f", None] * 50, "age": [3.0, 4.0] * 50})
+    strict = hd.Survey(Schema([BOTH]), epsilon=1.0)
+    with pytest.raises(InvalidInput, match="declares neither a default nor optional"):
+        hd.collect(people, strict)
+    parts = [hd.Categorical("sex", ["f", "m"], default="m"), Bucket("age", [0, 18, 120], default=1)]
+    with pytest.raises(InvalidInput, match="which biases the answer"):
+        hd.collect(people, hd.Survey(Schema([Joint("who", parts)]), epsilon=1.0))
+    few = pa.table({"sex": ["f"] * 199 + [None], "age": [3.0] * 200})
+    assert hd.collect(few, hd.Survey(Schema([Joint("who", parts)]), epsilon=1.0)).n_reports == 200
+
+
 def test_a_matrix_is_refused() -> None:
     survey = hd.Survey(Schema([BOTH]), epsilon=1.0)
     with pytest.raises(InvalidInput, match="a matrix cannot hold joint or bucket dimensions"):
