@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from hdr4me.errors import InvalidInput
 from hdr4me.io import DataQuality
 from hdr4me.io.quality import refusal
 from hdr4me.io.reading import read_records, read_table
-from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Vector
+from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Time, Vector
 from hdr4me.survey.columns import is_text
 
 _MOST_CATEGORIES = 1000  # a text column with more distinct values is treated as an identifier
+REMEDY = "remove the dimension from the schema"
 _ROWS = 1 << 17
 _SIZE = 2**20 + 1  # the number of inputs of a fine channel, for dimensions that encode values as positions
 
@@ -46,7 +48,7 @@ def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, DataQuality]:
         raise InvalidInput("the data have 0 rows: at least 10 are needed")
     quality = DataQuality(schema, counts)
     if unusable := quality.unusable():
-        raise refusal(unusable, "remove the dimension from the schema")
+        raise refusal(unusable, REMEDY)
     return pa.table({name: pa.chunked_array(chunks) for name, chunks in parts.items()}), quality
 
 
@@ -58,6 +60,8 @@ def public_table(
     if schema is None:
         data, schema, notes = _own_schema(read_table(data), columns)
     table, quality = cleaned(data, schema)
+    if refused := quality.refused():
+        raise refusal(refused, REMEDY)
     if table.num_rows < 10:
         raise InvalidInput(f"{table.num_rows} rows: at least 10 are needed")
     return table, schema, [*notes, *quality.notes()], quality
@@ -87,6 +91,8 @@ def _own_schema(table: pa.Table, columns: list[str] | None) -> tuple[pa.Table, S
 def _dimension(name: str, column: Any) -> Dimension | str:
     """The dimension of a column, or why the column is left out."""
     kind = column.type
+    if not name.strip():
+        return "it has no name"
     if 2 * column.null_count > len(column):
         return "more than half of its values are missing"
     if pa.types.is_boolean(kind):
@@ -97,6 +103,11 @@ def _dimension(name: str, column: Any) -> Dimension | str:
         if not len(values) or values.min() == values.max():
             return "all its values are equal"
         return Numeric(name, float(values.min()), float(values.max()))
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        ends: Any = pc.min_max(column.cast(pa.date32())).as_py()
+        return Time(name, ends["min"], ends["max"] + timedelta(days=1))
+    if pa.types.is_time(kind):
+        return Time(name, "00:00", "24:00", "h")
     if pa.types.is_dictionary(kind) or is_text(kind):
         found = sorted(str(x) for x in pc.unique(column.cast(pa.string())).to_pylist() if x is not None)
         if not 2 <= len(found) <= _MOST_CATEGORIES:

@@ -15,10 +15,11 @@ from hdr4me.explanation.odds import guess, share, whole_loss
 from hdr4me.io.report import Report
 from hdr4me.pages.counted import counted, listed
 from hdr4me.pages.document import Block, Table, section, to_html, to_markdown
-from hdr4me.survey import Categorical, Dimension, Numeric, Product, Selection, Survey, Vector
+from hdr4me.survey import Calendar, Categorical, Dimension, Numeric, Product, Selection, Survey, Time, Vector
 
 AUDIENCES = ("user", "dpo")
 _SHOWN = 6
+_WHEN = "2013-01-31 17:30"  # an example of a date and time
 _LINES = 30
 
 
@@ -114,6 +115,9 @@ def _together(survey: Survey) -> list[str]:
 def _described(dimension: Dimension) -> tuple[str, Any]:
     """Describe the possible values of a dimension, and return an example value (None for a computed dimension)."""
     match dimension:
+        case Time(start=start, end=end):
+            missing = ", or no value" if dimension.optional else ""
+            return f"a date or time from {start} to {end}{missing}", _WHEN
         case Numeric(low=low, high=high):
             default = "" if dimension.default is None else f", or {dimension.default:g} if it is missing"
             missing = ", or no value" if dimension.optional else default
@@ -122,6 +126,8 @@ def _described(dimension: Dimension) -> tuple[str, Any]:
             own = categories[: len(categories) - dimension.optional]
             missing = ", or missing" if dimension.optional else ""
             return f"at most {most} of: {_first(own)}{missing}", list(categories[:1])
+        case Calendar(part=part):
+            return f"the {part} of a date or time ({_first(dimension.categories)})", _WHEN
         case Categorical(categories=categories):
             declared = dimension.default is not None and not dimension.optional
             missing = f"; {dimension.default} if it is missing" if declared else ""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.io.quality import FIELDS, DataQuality
-from hdr4me.survey import Numeric, Schema, Survey
+from hdr4me.survey import Calendar, Numeric, Schema, Survey, Time
 
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.perturb import Columns
@@ -62,8 +62,8 @@ def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
         )
     if "vector" in kinds and len(survey.schema) > 1:
         raise InvalidInput("a matrix holds vectors or numbers, not both: give a table with a column of lists")
-    if any(x.categories and x.columns != (x.name,) for x in survey.schema):
-        raise InvalidInput("a matrix cannot hold joint or bucket dimensions: give a table with named columns")
+    if any((x.categories and x.columns != (x.name,)) or isinstance(x, Calendar | Time) for x in survey.schema):
+        raise InvalidInput("a matrix cannot hold joint, bucket or time dimensions: give a table with named columns")
     width = len(survey.schema.columns)
     if "vector" in kinds:
         width = getattr(survey.schema.dimensions[0], "length", 1)

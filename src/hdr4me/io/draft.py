@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -57,10 +58,11 @@ def _lines(name: str, column: Any) -> Iterator[str]:
     types, shown = pa.types, json.dumps(name, ensure_ascii=False)
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
     values = column.drop_null()
+    time = types.is_timestamp(kind) or types.is_date(kind) or types.is_time(kind)
     n_distinct = len(pc.unique(values)) if number or is_text(kind) or types.is_boolean(kind) else 0
-    if not len(values):
-        yield f"# {shown} is left out: it has no values"
-    elif not (number or is_text(kind) or types.is_boolean(kind)):
+    if not len(values) or not name.strip():
+        yield f"# {shown} is left out: it has no {'values' if name.strip() else 'name'}"
+    elif not (number or time or is_text(kind) or types.is_boolean(kind)):
         yield f"# {shown} is left out: it is of type {kind}; convert it to a number or to categories"
     elif is_text(kind) and not 2 <= n_distinct <= _MOST_CATEGORIES:
         what = f"{n_distinct:,} distinct values" if n_distinct > 1 else "one value only"
@@ -68,7 +70,7 @@ def _lines(name: str, column: Any) -> Iterator[str]:
     else:
         yield "[[dimensions]]"
         yield f"name = {shown}"
-        yield from _range(values) if number else _categories(values, kind)
+        yield from _range(values) if number else _times(values) if time else _categories(values, kind)
         if column.null_count:
             yield f"optional = true  # {100 * column.null_count / len(column):.3g} % of the sample are missing"
 
@@ -82,6 +84,17 @@ def _range(values: Any) -> Iterator[str]:
     low, high = math.floor(least / step) * step, math.ceil(largest / step) * step
     yield f"low = {low:.15g}  # the sample has {least:g} to {largest:g}: widen the range to all possible values"
     yield f"high = {high if high > low else low + step:.15g}"
+
+
+def _times(values: Any) -> Iterator[str]:
+    if pa.types.is_time(values.type):
+        yield 'start = "00:00"  # or: part = "hour", for categories'
+        yield 'end = "24:00"\nunit = "h"'
+        return
+    found: Any = pc.min_max(values.cast(pa.date32())).as_py()
+    yield f'start = "{found["min"]}"  # widen the range; or: part = "weekday" or "month", for categories'
+    yield f'end = "{found["max"] + timedelta(days=1)}"'
+    yield 'unit = "day"'
 
 
 def _categories(values: Any, kind: Any) -> Iterator[str]:

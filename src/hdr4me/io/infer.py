@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import os
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from fnmatch import fnmatchcase
 from typing import Any
 
 import pyarrow as pa
 
 from hdr4me.errors import InvalidInput
-from hdr4me.io.reading import column_types, file_kind
-from hdr4me.io.source import RecordFiles
-from hdr4me.survey import Categorical, Dimension, Numeric, Schema
+from hdr4me.io.reading import as_files, column_types, file_kind, read_table
+from hdr4me.survey import Calendar, Categorical, Dimension, Numeric, Schema, Time
 from hdr4me.survey.columns import is_text
-from hdr4me.survey.values import suggestion
+from hdr4me.survey.times import Moment
+from hdr4me.survey.values import as_number, is_missing_number, suggestion
 
 _WILD = "*?["
+_SHOWN = 8  # names in a message
+_EXAMPLE = "2013-01-01:2013-12-31"
 
 
 def infer_schema(
-    path: str | os.PathLike[str],
+    records: Any,
     *,
-    ranges: Mapping[str, tuple[float, float]] | None = None,
-    categories: Mapping[str, Sequence[Any]] | None = None,
+    ranges: Mapping[str, tuple[Any, Any]] | None = None,
+    categories: Mapping[str, Sequence[Any] | str] | None = None,
     columns: Sequence[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
     optional: Sequence[str] = (),
-    encoding: str | None = None,
-    delimiter: str | None = None,
 ) -> Schema:
-    """One dimension for each column, or each of `columns`; only names and types come from the file.
+    """One dimension for each column, or each of `columns`; only names and types come from the records.
 
     Ranges and categories must be given: those of the data would publish its extreme or its rarest record. Only Boolean
     columns need neither. A name may be a pattern with `*`, `?` or `[...]`, for all columns that match and are not named
@@ -38,40 +40,50 @@ def infer_schema(
 
     Parameters
     ----------
-    path
-        A file of records, or a folder or pattern, of which the first file is used.
+    records
+        A frame, an Arrow table, a list of dictionaries, or files (`RecordFiles`), of which the first one is used.
     ranges, categories
-        (low, high) of numeric dimensions, and the categories of categorical ones.
+        (low, high) of numeric dimensions, and the categories of categorical ones. For dates and times, the range is a
+        pair of ISO 8601 strings, and the categories are "weekday", "month" or "hour".
     columns
-        The columns to include, in this order; all columns of the file unless given.
+        The columns to include, in this order; all columns of the records unless given.
     defaults
         The replacements for missing values.
     optional
         Columns for which a missing value is a valid answer.
-    encoding, delimiter
-        The encoding and the delimiter of a text file.
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "people.csv")
-    ...     _ = path.write_text("age,smoker\\n31,no\\n")
-    ...     infer_schema(path, ranges={"age": (0, 120)}, categories={"smoker": ["no", "yes"]}).names
-    ('age', 'smoker')
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [31], "smoker": ["no"], "born": ["1993-05-01"]})
+    >>> schema = infer_schema(
+    ...     people,
+    ...     ranges={"age": (0, 120), "born": ("1900-01-01", "2020-01-01")},
+    ...     categories={"smoker": ["no", "yes"]},
+    ... )
+    >>> [dimension.kind for dimension in schema]
+    ['numeric', 'categorical', 'time']
     """
-    files = RecordFiles(path, encoding=encoding, delimiter=delimiter)
+    files = as_files(records)
     named = [*(ranges or {}), *(categories or {}), *(columns or ())]
-    found = column_types(files, [name for name in named if not any(c in name for c in _WILD)])
+    hints = [name for name in named if not any(c in name for c in _WILD)]
+    found = read_table(records).schema if files is None else column_types(files, hints)
     kinds = {field.name: _kind(field.type) for field in found}
-    file = files.files()[0]
-    # The first line of a text file is a header if it has one of the given names; otherwise it may be a record.
-    unknown = file_kind(file) == "text" and not any(name in kinds for name in named)
+    file = f"the {type(records).__name__}" if files is None else files.files()[0]
+    # The first line of a text file is a header if it has one of the given names, or words above numbers; otherwise it
+    # may be a record.
+    unknown = (
+        files is not None
+        and file_kind(file) == "text"
+        and not any(name in kinds for name in named)
+        and not any(kind in ("number", "truth", "time") and _is_word(name) for name, kind in kinds.items())
+    )
 
     def shown(names: Iterable[str]) -> str:
         """The names of columns, or their positions if the names may be a record."""
-        return ", ".join(f"column {list(kinds).index(x) + 1}" if unknown else repr(x) for x in names)
+        listed = [f"column {list(kinds).index(x) + 1}" if unknown else repr(x) for x in names]
+        more = f" and {len(listed) - _SHOWN:,} more" if len(listed) > _SHOWN else ""
+        return ", ".join(listed[:_SHOWN]) + more
 
     def matching(pattern: str) -> list[str]:
         wild = pattern not in kinds and any(c in pattern for c in _WILD)
@@ -97,11 +109,16 @@ def infer_schema(
     asked = dict.fromkeys(name for x in (kinds if columns is None else columns) for name in matching(x))
     if twice := [name for name in asked if name in bounds and name in lists]:
         raise InvalidInput(f"{shown(twice)}: a range and categories are given, only one of them applies")
-    lacks = {"number": "numeric columns without a range", "text": "text columns without categories"}
+    lacks = {
+        "number": "numeric columns without a range",
+        "text": "text columns without categories",
+        "time": "columns of dates or times without a range (or categories: weekday, month or hour)",
+    }
     for kind, what in lacks.items():
         if names := [x for x in asked if kinds[x] == kind and x not in bounds and x not in lists]:
             raise InvalidInput(
                 f"{what}: {shown(names)}; give each a range or categories, or select the columns of the survey"
+                + (" (the first line may be a record, so columns are numbered)" if unknown else "")
             )
     return Schema(
         _dimension(x, kinds[x], bounds.get(x), lists.get(x), chosen.get(x), x in wanted) for x in asked
@@ -111,6 +128,12 @@ def infer_schema(
 def _dimension(
     name: str, kind: str, bounds: Any, categories: Sequence[Any] | None, default: Any, optional: bool
 ) -> Dimension:
+    if isinstance(categories, str):
+        return Calendar(name, categories, default, optional=optional)
+    if bounds is not None and any(isinstance(end, str | date) for end in bounds):
+        if default is not None:
+            raise InvalidInput(f"column {name!r} is a date or time, which cannot have a default: use optional")
+        return Time(name, *bounds, _unit(*bounds), optional)
     if categories is not None or (kind == "truth" and bounds is None):
         listed = ["false", "true"] if categories is None else categories
         made = Categorical(name, listed, default, optional=optional)
@@ -119,9 +142,11 @@ def _dimension(
                 f"column {name!r} holds Booleans, but neither true nor false is one of its categories"
             )
         return made
+    if kind == "time":
+        raise InvalidInput(f"column {name!r} holds dates or times: its range is two of these, such as {_EXAMPLE}")
     if kind not in ("number", "truth", "text"):  # numbers among which something else stood are text
         raise InvalidInput(
-            f"column {name!r} is of type {kind}: only numbers, strings and Booleans are supported"
+            f"column {name!r} is of type {kind}: only numbers, strings, Booleans, dates and times are supported"
         )
     if isinstance(bounds, str) or len(bounds) != 2:
         raise InvalidInput(f"range of {name!r} = {bounds!r} must be a pair (low, high)")
@@ -134,6 +159,18 @@ def _dimension(
     return Numeric(name, bounds[0], bounds[1], default, optional)
 
 
+def _unit(start: Any, end: Any) -> str:
+    """Days for a range of dates, hours for a range of times of day."""
+    moments = [Moment.of(x) for x in (start, end)]
+    return "h" if all(moment is not None and moment.day is None for moment in moments) else "day"
+
+
+def _is_word(name: str) -> bool:
+    """Whether a name can be neither a number, a date nor a missing value."""
+    name = re.sub(r" \(\d+\)$", "", name)  # the number of one of several columns of the same name
+    return math.isnan(as_number(name)) and Moment.of(name) is None and not is_missing_number(name)
+
+
 def _kind(column: Any) -> str:
     types = pa.types
     if types.is_dictionary(column):
@@ -142,5 +179,7 @@ def _kind(column: Any) -> str:
         return "truth"
     if types.is_integer(column) or types.is_floating(column) or types.is_decimal(column):
         return "number"
+    if types.is_timestamp(column) or types.is_date(column) or types.is_time(column):
+        return "time"
     binary = types.is_binary(column) or types.is_large_binary(column) or types.is_binary_view(column)
     return "text" if types.is_null(column) or (is_text(column) and not binary) else str(column)

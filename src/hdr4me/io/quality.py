@@ -23,6 +23,7 @@ from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey import Schema, Survey
 from hdr4me.survey.canonical import parse
 from hdr4me.survey.dimension import FAULTS, UNDECLARED
+from hdr4me.survey.times import NO_TIMES
 
 FORMAT, VERSION = "hdr4me-data-quality", 1
 
@@ -138,6 +139,8 @@ def refusal(unusable: Sequence[str], remedy: str = "allow it (--allow-unusable)"
     """The error for columns that are refused."""
     if any("not numbers" in sentence for sentence in unusable):
         remedy = f"set --thousands and --decimal if the numbers have such separators, or {remedy}"
+    if any(NO_TIMES in sentence for sentence in unusable):
+        remedy = f"set --date-format, such as %d.%m.%Y, or {remedy}"
     more = f", and {len(unusable) - 3} columns more" if len(unusable) > 3 else ""
     return InvalidInput(
         f"{'; '.join(unusable[:3])}{more}: check the schema (range, categories, default, optional) and the file, "

@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.arrow import BROKEN, binary_format, whole
+from hdr4me.io.excel import MAGIC as EXCEL
+from hdr4me.io.excel import read_sheet
+from hdr4me.io.forms import in_plain_form, sets_forms, with_types
 from hdr4me.io.source import STANDARD_INPUT, RecordFiles, open_text
 from hdr4me.io.text import (
     batches_of_rows,
     is_lines,
-    open_delimited,
     read_delimited,
     read_lines,
     read_objects,
@@ -31,18 +32,15 @@ from hdr4me.survey.columns import is_text
 
 _BATCH_BYTES = _COLUMN_BYTES = 1 << 25
 _MOST_ROWS = 1 << 17
-_KINDS = {"parquet": "Parquet", "arrow": "Arrow IPC", "text": "text"}
+_KINDS = {"parquet": "Parquet", "arrow": "Arrow IPC", "excel": "Excel", "text": "text"}
 
 
 @dataclass(frozen=True)
 class Part:
-    """A file of records, or some row groups of a Parquet file, and its text options."""
+    """A file of records, or some row groups of a Parquet file, and the options with which it is read."""
 
     path: str
-    encoding: str | None = None
-    delimiter: str | None = None
-    decimal: str | None = None
-    thousands: str | None = None
+    options: RecordFiles
     row_groups: tuple[int, ...] | None = None
     n_bytes: int = 0
 
@@ -120,55 +118,44 @@ def read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]
         batches = _read_parquet(part.path, names, texts, rows, part.row_groups)
     elif kind == "arrow":
         batches = _read_arrow(part.path, names)
+    elif kind == "excel":
+        records = read_sheet(part.path, part.options.sheet, names)
+        batches = batches_of_rows([records], schema.readers, part.path)
     else:
         batches = _read_text(part, schema)
-    with whole(part.path, _KINDS[kind], quoted=kind != "text"):
-        yield from bounded(batches, rows)
+    with whole(part.path, _KINDS[kind], quoted=kind in ("parquet", "arrow")):
+        yield from bounded((in_plain_form(batch, part.options, schema) for batch in batches), rows)
 
 
 def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
-    with open_text(part.path, part.encoding) as text:
+    with open_text(part.path, part.options.encoding) as text:
         if is_lines(text):
             yield from read_lines(text, schema.readers)
         else:
             filled = [x.columns[0] for x in schema.readers if x.accepts_blank]
-            batches = read_delimited(text, schema.columns, part.delimiter, filled=filled)
-            yield from (_plain_numbers(batch, part, schema) for batch in batches)
-
-
-def _plain_numbers(batch: pa.RecordBatch, part: Part, schema: Schema) -> pa.RecordBatch:
-    """The batch with the numbers in the notation of Python: no thousands separators, and a decimal point."""
-    changes = [(part.thousands, ""), (part.decimal, ".")]
-    for reader in schema.readers:
-        j = batch.schema.get_field_index(reader.columns[0])
-        column = batch.column(j)
-        for old, new in changes if not hasattr(reader, "labels") else ():
-            column = column if old is None else pc.replace_substring(column, old, new)
-        if column is not batch.column(j):
-            batch = batch.set_column(j, reader.columns[0], column)
-    return batch
+            yield from read_delimited(text, schema.columns, part.options.delimiter, filled=filled)
 
 
 def _typed(part: Part, names: Sequence[str] = (), *, head: bool = False) -> pa.Table:
     """A file with the types of its columns: all of it, or enough to determine the types."""
-    kind = file_kind(part.path)
-    with whole(part.path, _KINDS[kind], quoted=kind != "text"), ExitStack() as stack:
+    kind, options = file_kind(part.path), part.options
+    with whole(part.path, _KINDS[kind], quoted=kind in ("parquet", "arrow")), ExitStack() as stack:
         if kind == "parquet":
             opened = _open_binary(part.path, stack)
-            return pq.read_schema(opened).empty_table() if head else pq.read_table(opened)
-        if kind == "arrow":
+            table = pq.read_schema(opened).empty_table() if head else pq.read_table(opened)
+        elif kind == "arrow":
             file = pa.ipc.open_file(_open_binary(part.path, stack))
-            return file.schema.empty_table() if head else file.read_all()
-        text = stack.enter_context(open_text(part.path, part.encoding))
-        if is_lines(text):
+            table = file.schema.empty_table() if head else file.read_all()
+        elif kind == "excel":
+            table = table_of(read_sheet(part.path, options.sheet))
+        else:
+            text = stack.enter_context(open_text(part.path, options.encoding))
+            if not is_lines(text):
+                batches = read_delimited(text, None, options.delimiter, hints=names)
+                return with_types(pa.Table.from_batches([next(batches)] if head else list(batches)), options)
             pieces = read_objects(text)
-            return table_of(next(pieces) if head else [row for piece in pieces for row in piece])
-        reader = stack.enter_context(open_delimited(text, names, part.delimiter))
-        if not head:
-            return reader.read_all()
-        if not any(batch.num_rows for batch in reader):
-            raise FormatError(f"{text.name} has a header but no records")
-        return reader.schema.empty_table()
+            table = table_of(next(pieces) if head else [row for piece in pieces for row in piece])
+    return with_types(table, options) if sets_forms(options) else table
 
 
 def column_types(files: RecordFiles, names: Sequence[str]) -> pa.Schema:
@@ -180,8 +167,13 @@ def column_types(files: RecordFiles, names: Sequence[str]) -> pa.Schema:
 
 
 def file_kind(path: str) -> str:
-    """The format by a file's first bytes: parquet, arrow or text; standard input is always text."""
-    return "text" if path == STANDARD_INPUT else binary_format(path) or "text"
+    """The format by a file's first bytes: parquet, arrow, excel or text; standard input is always text."""
+    if path == STANDARD_INPUT:
+        return "text"
+    with suppress(OSError), Path(path).open("rb") as file:  # reading the file raises the error
+        if file.read(4) in EXCEL:
+            return "excel"
+    return binary_format(path) or "text"
 
 
 def count_records(path: str | os.PathLike[str]) -> int | None:
@@ -193,8 +185,7 @@ def count_records(path: str | os.PathLike[str]) -> int | None:
 
 
 def _parts(files: RecordFiles) -> list[Part]:
-    options = files.encoding, files.delimiter, files.decimal, files.thousands
-    return [Part(path, *options) for path in files.files()]
+    return [Part(path, files) for path in files.files()]
 
 
 def plan_parts(files: RecordFiles, step: int) -> list[Part]:
@@ -330,9 +321,19 @@ def _read_frame(frame: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     try:
         reader = pa.RecordBatchReader.from_stream(frame)
     except (pa.ArrowException, TypeError, ValueError):  # the message may contain a value
+        mixed = ", ".join(repr(name) for name in names if not _is_readable(frame, name))
         raise InvalidInput(
-            f"{what} cannot be read as Arrow columns: a column mixes types; convert it to numbers or strings"
+            f"{what} cannot be read as Arrow columns: {mixed or 'a column'} mixes types; convert it to numbers or strings"
         ) from None
     _check_names(what, reader.schema.names, names)
     for batch in reader:
         yield batch.select(list(names))
+
+
+def _is_readable(frame: Any, name: str) -> bool:
+    """Whether one column of a frame can be read."""
+    try:
+        pa.RecordBatchReader.from_stream(frame[[name]])
+    except (pa.ArrowException, TypeError, ValueError):
+        return False
+    return True

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,12 @@ class RecordFiles:
     The encoding of text files is UTF-8 unless it is given or a byte order mark indicates UTF-16. The delimiter of CSV
     files, unless given, is the comma, semicolon, tab or vertical bar that splits the header into the requested columns.
 
-    `decimal` and `thousands` are the separators of numbers in text files, such as "," and "." for 1.234,5.
+    `decimal` and `thousands` are the separators of numbers that are strings, such as "," and "." for 1.234,5.
+    `date_format` is the form of dates and times that are strings, such as "%d.%m.%Y"; ISO 8601 is always accepted.
+    `sheet` is the sheet of an Excel file; the first one unless given.
 
-    >>> RecordFiles("people.csv", encoding="latin-1", delimiter="tab", decimal=",")
-    RecordFiles(paths=('people.csv',), encoding='iso8859-1', delimiter='\t', decimal=',', thousands=None)
+    >>> RecordFiles("people.csv", encoding="latin-1", delimiter="tab", decimal=",").delimiter
+    '\t'
     """
 
     paths: tuple[str, ...]
@@ -45,6 +48,8 @@ class RecordFiles:
     delimiter: str | None
     decimal: str | None
     thousands: str | None
+    date_format: str | None
+    sheet: str | None
 
     def __init__(
         self,
@@ -54,6 +59,8 @@ class RecordFiles:
         delimiter: str | None = None,
         decimal: str | None = None,
         thousands: str | None = None,
+        date_format: str | None = None,
+        sheet: str | None = None,
     ) -> None:
         given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         if not given:
@@ -69,6 +76,8 @@ class RecordFiles:
             object.__setattr__(self, name, mark)
         if (decimal or ".") == thousands:
             raise InvalidInput(f"decimal and thousands must differ: both are {thousands!r}")
+        object.__setattr__(self, "date_format", None if date_format is None else _date_format(date_format))
+        object.__setattr__(self, "sheet", sheet)
 
     def files(self) -> list[str]:
         """All files, with folders and patterns expanded in alphabetical order."""
@@ -128,6 +137,17 @@ def _delimiter(text: str) -> str:
     if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
         raise InvalidInput.of("delimiter", text, "one character, such as ; or tab")
     return found
+
+
+def _date_format(text: str) -> str:
+    example = datetime(2013, 1, 31, 17, 30)
+    try:
+        if "%" not in text or datetime.strptime(example.strftime(text), text).year not in (1900, 2013):
+            raise ValueError
+    except ValueError:
+        allowed = "a form of dates and times with the codes of Python's strptime, such as %d.%m.%Y"
+        raise InvalidInput.of("date_format", text, allowed) from None
+    return text
 
 
 # -- text: decompressed, decoded, without a byte order mark ------------------------------------------------------

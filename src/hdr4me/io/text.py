@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date, time
 from pathlib import PurePath
 from typing import Any
 
@@ -48,7 +50,7 @@ def read_header(text: Text, names: Sequence[str], delimiter: str | None) -> tupl
     found: list[tuple[list[str], str]] = []
     for mark in DELIMITERS if delimiter is None else (delimiter,):
         try:
-            fields = next(csv.reader(lines, delimiter=mark))
+            fields = without_twins(next(csv.reader(lines, delimiter=mark)))
         except csv.Error:
             raise FormatError(
                 f"{text.name}: a field of the header is longer than {csv.field_size_limit():,} characters"
@@ -59,16 +61,17 @@ def read_header(text: Text, names: Sequence[str], delimiter: str | None) -> tupl
     return max(found, key=lambda pair: len(pair[0]))
 
 
-def _check_twice(name: str, header: Sequence[str]) -> None:
-    if len(set(header)) < len(header):
-        raise FormatError(f"{name} has two columns of the same name; rename one of them")
+def without_twins(names: Sequence[str]) -> list[str]:
+    """The names of columns, with a number after each name that several columns have.
 
-
-def open_delimited(text: Text, names: Sequence[str], delimiter: str | None) -> pv.CSVStreamingReader:
-    """All columns of a CSV file, with the types that Arrow infers from its first block."""
-    header, mark = read_header(text, names, delimiter)
-    _check_twice(text.name, header)
-    return pv.open_csv(text.stream, pv.ReadOptions(block_size=BLOCK), pv.ParseOptions(delimiter=mark))
+    >>> without_twins(["age", "x", "x"])
+    ['age', 'x (1)', 'x (2)']
+    """
+    total, seen, found = Counter(names), Counter[str](), []
+    for name in names:
+        seen[name] += 1
+        found.append(f"{name} ({seen[name]})" if total[name] > 1 else name)
+    return found
 
 
 def _header_lines(text: Text) -> list[str]:
@@ -97,19 +100,22 @@ def _header_lines(text: Text) -> list[str]:
 
 
 def read_delimited(
-    text: Text, names: Sequence[str], delimiter: str | None = None, *, filled: Collection[str] = ()
+    text: Text,
+    names: Sequence[str] | None,
+    delimiter: str | None = None,
+    *,
+    filled: Collection[str] = (),
+    hints: Sequence[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of string columns called `names`; an empty field is null, or an empty string in the columns `filled`."""
-    header, mark = read_header(text, names, delimiter)
-    missing = [name for name in names if name not in set(header)]
-    if missing:
-        shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
-        by = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}.get(mark, repr(mark))
-        raise FormatError(
-            f"{text.name} has no column {shown}: its first line has {len(header):,} field{'s' * (len(header) > 1)}, "
-            f"separated by {by}, and must be a header with the names of the columns (--delimiter sets the separator)"
-        )
-    _check_twice(text.name, header)
+    """Batches of string columns called `names`, or of all columns; then `hints` are some, which fix the delimiter.
+
+    An empty field is null, or an empty string in the columns `filled`.
+    """
+    header, mark = read_header(text, hints if names is None else names, delimiter)
+    if names is None:
+        names = header
+    elif missing := [name for name in names if name not in set(header)]:
+        raise FormatError(f"{text.name} has no column {_not_there(missing, header, mark)}")
     types: Any = {name: pa.binary() for name in names}
     convert = pv.ConvertOptions(
         column_types=types, include_columns=list(names), strings_can_be_null=True, null_values=[""]
@@ -117,6 +123,8 @@ def read_delimited(
     # In a file of one column an empty line is a record whose value is missing.
     parse = pv.ParseOptions(delimiter=mark, ignore_empty_lines=len(header) > 1)
     read = pv.ReadOptions(block_size=BLOCK)
+    if any(name.endswith(")") for name in header):  # the names in the file may be others
+        read.column_names, read.skip_rows = header, sum(map(_breaks, _header_lines(text)))
     n = 0
     try:
         with pv.open_csv(text.stream, read, parse, convert) as reader:
@@ -128,6 +136,26 @@ def read_delimited(
         raise FormatError(f"{text.name} is not a valid CSV file: {_odd_line(text, mark, n)}") from None
     if not n:
         raise FormatError(f"{text.name} has a header but no records")
+
+
+def _breaks(line: str) -> int:
+    return line.endswith(("\n", "\r"))
+
+
+def _not_there(missing: Sequence[str], header: Sequence[str], mark: str) -> str:
+    """The rest of an error about missing columns; it names others only if the first line is surely a header."""
+    shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
+    near = {name.strip().casefold(): name for name in header}
+    for name in missing:
+        if f"{name} (1)" in header:
+            return f"{name!r} alone: several columns have this name; use {name + ' (1)'!r}, {name + ' (2)'!r} ..."
+        if name.strip().casefold() in near:
+            return f"{name!r}; did you mean {near[name.strip().casefold()]!r}?"
+    by = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}.get(mark, repr(mark))
+    return (
+        f"{shown}: its first line has {len(header):,} field{'s' * (len(header) > 1)}, "
+        f"separated by {by}, and must be a header with the names of the columns (--delimiter sets the separator)"
+    )
 
 
 def _as_text(batch: pa.RecordBatch, name: str, before: int, filled: Collection[str]) -> pa.RecordBatch:
@@ -186,13 +214,34 @@ def batches_of_rows(
     names = [dimension.columns[0] for dimension in dimensions]
     unseen = set(names)
     for rows in blocks:
-        unseen -= {name for name in unseen if any(name in row for row in rows)}
+        unseen -= {name for name in unseen if any(name in row or _field(row, name) for row in rows)}
         columns = [
-            _column([row.get(name) for row in rows], x) for name, x in zip(names, dimensions, strict=True)
+            _column([_field(row, name) for row in rows], x) for name, x in zip(names, dimensions, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(columns, names=names)
     if unseen:
         raise FormatError(f"{what}: no record has a field {', '.join(map(repr, sorted(unseen)[:5]))}")
+
+
+def _field(row: Any, name: str) -> Any:
+    """The value of a field; a name with points may be that of a field of nested objects."""
+    if name in row or "." not in name:
+        return row.get(name)
+    for part in name.split("."):
+        row = row.get(part) if isinstance(row, dict) else None
+    return row
+
+
+def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The fields of an object, with those of nested objects under names with points.
+
+    >>> flat({"id": 1, "home": {"town": "Bonn"}})
+    {'id': 1, 'home.town': 'Bonn'}
+    """
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found
 
 
 def read_objects(text: Text) -> Iterator[list[dict[str, Any]]]:
@@ -279,8 +328,9 @@ def _array(values: list[Any], kind: Any = None) -> Any:
         return pa.array([_text(value) for value in values], pa.string())
 
 
-def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
+def table_of(objects: Iterable[Mapping[str, Any]]) -> pa.Table:
     """Objects as a table of all their fields, with inferred types."""
+    rows = [flat(row) for row in objects]
     names = dict.fromkeys(name for row in rows for name in row)
     return pa.table({name: _array([row.get(name) for row in rows]) for name in names})
 
@@ -310,4 +360,6 @@ def _text(value: Any) -> str | None:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value) if value.bit_length() < 4096 else ("1e999" if value > 0 else "-1e999")
-    return repr(value) if isinstance(value, float) else _NOTHING
+    if isinstance(value, float):
+        return repr(value)
+    return value.isoformat() if isinstance(value, date | time) else _NOTHING

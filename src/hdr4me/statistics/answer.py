@@ -193,7 +193,7 @@ class Answer:
     @property
     def units(self) -> tuple[str, ...]:
         """The unit of each row, if the schema declares it; empty for shares and frequencies."""
-        known = {d.name: getattr(d, "unit", None) or "" for d in self.survey.schema.dimensions}
+        known = {d.name: d.unit_label for d in self.survey.schema.dimensions}
         squared = {name: f"{unit}²" if unit else "" for name, unit in known.items()}
         return tuple(
             squared[name] if statistic == "variance" else known[name] if statistic in _IN_UNITS else ""

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from hdr4me.channels.codebook import PRECISION
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.dimension import FAULTS, FRACTION_BITS, Dimension
+from hdr4me.survey.times import Time
 from hdr4me.survey.values import as_number, is_missing_number
 
 if TYPE_CHECKING:
     from hdr4me.survey.categorical import Categorical, Selection
     from hdr4me.survey.derived import Joint
     from hdr4me.survey.numeric import Numeric, Product
+    from hdr4me.survey.times import Calendar
     from hdr4me.survey.vector import Vector
 
 Counts = tuple[int, int, int, int]  # missing, unknown, below and above the range, in the order of `FAULTS`
@@ -34,6 +36,7 @@ _LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view
 # A number that Arrow and Python parse alike.
 _PLAIN = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 _MARKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")  # usual missing values, found without a loop
+_FOR_TIMES = " (for dates and times, declare a dimension of type time or calendar)"
 _ONE = (1 << PRECISION - 1) - 1
 
 
@@ -66,7 +69,7 @@ class NumberColumn(Column):
 
     def __init__(self, dimension: Numeric, columns: Sequence[Any], size: int) -> None:
         self._dimension = dimension
-        self.array, self._n_unknown = _numbers(columns[0], dimension.name)
+        self.array, self._n_unknown = _numbers(columns[0], dimension)
 
     def counts(self) -> Counts:
         low, high = self._dimension.bounds
@@ -102,11 +105,13 @@ def _valid(array: Any) -> NDArray[Any]:
     return np.asarray(array.drop_null())
 
 
-def _numbers(column: Any, name: str) -> tuple[Any, int]:
+def _numbers(column: Any, dimension: Numeric) -> tuple[Any, int]:
     """An array of a primitive type, and the number of strings that are not numbers; these are null or NaN."""
     kind, types = column.type, pa.types
+    if isinstance(dimension, Time):
+        return _times_as_numbers(column, dimension)
     if types.is_dictionary(kind):
-        return _numbers(_plain_dictionary(column).dictionary_decode(), name)
+        return _numbers(_plain_dictionary(column).dictionary_decode(), dimension)
     if is_text(kind):
         return texts_as_numbers(column)
     if types.is_integer(kind) or types.is_float32(kind) or types.is_float64(kind):
@@ -115,7 +120,27 @@ def _numbers(column: Any, name: str) -> tuple[Any, int]:
         return column.cast(pa.float64()), 0
     if types.is_boolean(kind) or types.is_null(kind):
         return column.cast(pa.uint8()), 0
-    raise InvalidInput(f"column {name!r} is of type {kind}: numbers are expected")
+    hint = _FOR_TIMES if types.is_temporal(kind) else ""
+    raise InvalidInput(f"column {dimension.name!r} is of type {kind}: numbers are expected{hint}")
+
+
+def _times_as_numbers(column: Any, dimension: Time) -> tuple[Any, int]:
+    """The numbers of dates and times, each distinct value by the rule of a device, and the number of unknown values."""
+    distinct, indices = _encoded([_times_as_text(column, dimension.name)])
+    numbers = np.array([dimension.number(value) for value in distinct], np.float64)
+    unknown = np.array([dimension.quality(value) == "unknown" for value in distinct], bool)
+    n_unknown = int(unknown[_valid(indices)].sum()) if len(distinct) else 0
+    return pa.array(numbers).take(indices.cast(pa.int64())), n_unknown
+
+
+def _times_as_text(column: Any, name: str) -> Any:
+    """A column of dates and times as ISO 8601 strings."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_temporal(kind):
+        return column.cast(pa.string())
+    if is_text(kind) or pa.types.is_null(kind):
+        return column
+    raise InvalidInput(f"column {name!r} is of type {kind}: dates or times are expected")
 
 
 class ProductColumn(Column):
@@ -123,7 +148,7 @@ class ProductColumn(Column):
 
     def __init__(self, dimension: Product, columns: Sequence[Any], size: int) -> None:
         pairs = zip(columns, dimension.both, strict=True)
-        first, second = (as_floats(_numbers(column, factor.name)[0]) for column, factor in pairs)
+        first, second = (as_floats(_numbers(column, factor)[0]) for column, factor in pairs)
         self.array = pa.array(product_of(first, second, dimension))
 
     def counts(self) -> Counts:
@@ -226,8 +251,16 @@ class CategoryColumn(DistinctColumn):
                 f"column {dimension.name!r} holds Booleans, but neither true nor false is one of its categories"
             )
         if not (is_text(kind) or types.is_null(kind) or types.is_boolean(kind) or _is_number(kind)):
-            raise InvalidInput(f"column {dimension.name!r} is of type {kind}: categories are expected")
+            hint = _FOR_TIMES if types.is_temporal(kind) else ""
+            raise InvalidInput(f"column {dimension.name!r} is of type {kind}: categories are expected{hint}")
         super().__init__(dimension, columns, size)
+
+
+class CalendarColumn(DistinctColumn):
+    """The weekday, month or hour of a column of dates and times."""
+
+    def __init__(self, dimension: Calendar, columns: Sequence[Any], size: int) -> None:
+        super().__init__(dimension, [_times_as_text(columns[0], dimension.name)], size)
 
 
 class SelectionColumn(DistinctColumn):

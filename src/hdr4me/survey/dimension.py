@@ -69,6 +69,7 @@ class Dimension(ABC):
 
     kind: ClassVar[str]
     _column: ClassVar[str] = "DistinctColumn"  # the class in `columns.py` that cleans whole columns
+    _unknown: ClassVar[str | None] = None  # the words for unknown values, if they have their own
     name: str
 
     @property
@@ -184,11 +185,20 @@ class Dimension(ABC):
         """Whether an empty field of a text file is a value rather than missing."""
         return "" in self.categories
 
+    def number(self, value: Any) -> float:
+        """The number that a raw value represents; NaN if there is none."""
+        return as_number(value)
+
+    @property
+    def unit_label(self) -> str:
+        """The unit of its numbers in an answer; empty if there is none."""
+        return getattr(self, "unit", None) or ""
+
     def quality(self, value: Any) -> str:
         """The fault of a raw value, one of `FAULTS`, or "usable"."""
         if self.input_kind not in ("number", "optional"):
             return "missing" if is_blank(value) else "usable"
-        number, (low, high) = as_number(value), self.bounds
+        number, (low, high) = self.number(value), self.bounds
         if math.isnan(number):
             return "missing" if is_missing_number(value) else "unknown"
         return "low" if number < low else "high" if number > high else "usable"
@@ -200,11 +210,14 @@ class Dimension(ABC):
         optional = bool(getattr(self, "optional", self.has_gaps))
         missing = Fault("missing", "" if optional else f"and count as {shown}", optional)
         if self.categories:
-            return {"missing": missing, "unknown": Fault("none of the categories", f"and count as {shown}")}
+            what = self._unknown or "none of the categories"
+            return {"missing": missing, "unknown": Fault(what, f"and count as {shown}")}
         low, high = self.bounds
         return {
             "missing": missing,
-            "unknown": Fault("not numbers", f"and count as {'missing' if optional else shown}"),
+            "unknown": Fault(
+                self._unknown or "not numbers", f"and count as {'missing' if optional else shown}"
+            ),
             "low": Fault(f"below {low:g}", f"and count as {low:g}"),
             "high": Fault(f"above {high:g}", f"and count as {high:g}"),
         }
@@ -231,13 +244,15 @@ DIMENSIONS: Registry[type[Dimension]] = Registry(
         "selection": "hdr4me.survey.categorical:Selection",
         "product": "hdr4me.survey.numeric:Product",
         "vector": "hdr4me.survey.vector:Vector",
+        "time": "hdr4me.survey.times:Time",
+        "calendar": "hdr4me.survey.times:Calendar",
         "bucket": "hdr4me.survey.derived:Bucket",
         "joint": "hdr4me.survey.derived:Joint",
     },
 )
 
 
-_GUESSED = {"product": "product", "joint": "joint", "edges": "bucket"}
+_GUESSED = {"product": "product", "joint": "joint", "edges": "bucket", "start": "time", "part": "calendar"}
 
 
 def dimension_from_dict(item: Any) -> Dimension:

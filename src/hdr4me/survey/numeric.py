@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension
-from hdr4me.survey.values import as_number, check_name, finite, is_unicode, refused
+from hdr4me.survey.values import check_name, finite, is_unicode, refused
 
 NARROWEST = 1e-290  # below this width the number of levels per unit is no longer a float
 
@@ -103,7 +103,7 @@ class Numeric(Dimension):
 
         A string that holds a number, as in CSV files, is converted. ±inf is out of range like any other large number.
         """
-        found = as_number(value)
+        found = self.number(value)
         return self.fallback if math.isnan(found) else min(max(found, self.low), self.high)
 
     def share(self, value: Any) -> float:
@@ -111,9 +111,9 @@ class Numeric(Dimension):
         return (self.clean(value) - self.low) / (self.high - self.low)
 
     def encode(self, value: Any, size: int) -> int:
-        n_levels, found = size - self.optional, as_number(value)
-        place = round(self.share(found) * ((n_levels - 1) << FRACTION_BITS))
-        return n_levels << FRACTION_BITS if self.optional and math.isnan(found) else place
+        n_levels, missing = size - self.optional, math.isnan(self.number(value))
+        place = round(self.share(value) * ((n_levels - 1) << FRACTION_BITS))
+        return n_levels << FRACTION_BITS if self.optional and missing else place
 
 
 @dataclass(frozen=True)

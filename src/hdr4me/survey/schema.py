@@ -105,15 +105,20 @@ class Schema:
         Traceback (most recent call last):
         hdr4me.errors.InvalidInput: the record has a field 'Age' that the survey does not have; did you mean 'age'?
         """
-        if unknown := [str(name) for name in record if name not in self._readers]:
+        if unknown := [str(name) for name in record if name not in self._columns]:
             hint = suggestion(unknown[0], self.columns)
             raise InvalidInput(f"the record has a field {unknown[0]!r} that the survey does not have{hint}")
-        for name, reader in self._readers.items():
-            reader.check(record.get(name))
+        for leaf in self._leaves:
+            leaf.check(record.get(leaf.columns[0]))
 
     @cached_property
-    def _readers(self) -> dict[str, Dimension]:
-        return dict(zip(self.columns, self.readers, strict=True))
+    def _columns(self) -> frozenset[str]:
+        return frozenset(self.columns)
+
+    @cached_property
+    def _leaves(self) -> tuple[Dimension, ...]:
+        """Every dimension or part with a rule of its own, once: several may have the same column."""
+        return tuple({id(leaf): leaf for x in self.dimensions for leaf in x.leaves}.values())
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as a document for JSON."""
