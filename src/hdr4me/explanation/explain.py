@@ -71,7 +71,7 @@ def explain(survey: Survey, audience: str = "user") -> Explanation:
         raise InvalidInput.of("audience", audience, f"one of {', '.join(AUDIENCES)}")
     parts = [_questions, _sent, _learned, _repeated, _proof]
     if audience == "dpo":
-        parts += [_identity, _losses, _roles, _retention, _limits]
+        parts += [_identity, _ratios, _roles, _retention, _limits]
     title = survey.name or f"Survey {survey.fingerprint[:12]}"
     lead = "What this survey asks, what your device sends, and what others can learn from it."
     return Explanation(title, lead, tuple(block for part in parts for block in part(survey)))
@@ -245,7 +245,7 @@ def _identity(survey: Survey) -> list[Block]:
     return section("Annex: the survey", Table(["property", "value"], rows))
 
 
-def _proof(survey: Survey) -> list[Block]:
+def _ratios(survey: Survey) -> list[Block]:
     rows = [
         [
             channel.mechanism,
