@@ -62,8 +62,12 @@ def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
         )
     if "vector" in kinds and len(survey.schema) > 1:
         raise InvalidInput("a matrix holds vectors or numbers, not both: give a table with a column of lists")
-    if any((x.categories and x.columns != (x.name,)) or isinstance(x, Calendar | Time) for x in survey.schema):
-        raise InvalidInput("a matrix cannot hold joint, bucket or time dimensions: give a table with named columns")
+    if any(
+        (x.categories and x.columns != (x.name,)) or isinstance(x, Calendar | Time) for x in survey.schema
+    ):
+        raise InvalidInput(
+            "a matrix cannot hold joint, bucket or time dimensions: give a table with named columns"
+        )
     width = len(survey.schema.columns)
     if "vector" in kinds:
         width = getattr(survey.schema.dimensions[0], "length", 1)

@@ -80,7 +80,9 @@ def _typed(column: Any, options: RecordFiles) -> Any:
     encoded = pc.dictionary_encode(_plain_times(_without_gaps(column), options))
     moments = [Moment.of(text) for text in encoded.dictionary.to_pylist()]
     if all(moment is not None and moment.day is not None for moment in moments):
-        return pa.array([moment.time for moment in moments if moment], pa.timestamp("us")).take(encoded.indices)
+        return pa.array([moment.time for moment in moments if moment], pa.timestamp("us")).take(
+            encoded.indices
+        )
     if all(moment is not None and moment.day is None for moment in moments):
         clocks = [moment.time.time() for moment in moments if moment]
         return pa.array(clocks, pa.time64("us")).take(encoded.indices)

@@ -132,7 +132,9 @@ def _dimension(
         return Calendar(name, categories, default, optional=optional)
     if bounds is not None and any(isinstance(end, str | date) for end in bounds):
         if default is not None:
-            raise InvalidInput(f"column {name!r} is a date or time, which cannot have a default: use optional")
+            raise InvalidInput(
+                f"column {name!r} is a date or time, which cannot have a default: use optional"
+            )
         return Time(name, *bounds, _unit(*bounds), optional)
     if categories is not None or (kind == "truth" and bounds is None):
         listed = ["false", "true"] if categories is None else categories
@@ -143,7 +145,9 @@ def _dimension(
             )
         return made
     if kind == "time":
-        raise InvalidInput(f"column {name!r} holds dates or times: its range is two of these, such as {_EXAMPLE}")
+        raise InvalidInput(
+            f"column {name!r} holds dates or times: its range is two of these, such as {_EXAMPLE}"
+        )
     if kind not in ("number", "truth", "text"):  # numbers among which something else stood are text
         raise InvalidInput(
             f"column {name!r} is of type {kind}: only numbers, strings, Booleans, dates and times are supported"

@@ -323,7 +323,8 @@ def _read_frame(frame: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     except (pa.ArrowException, TypeError, ValueError):  # the message may contain a value
         mixed = ", ".join(repr(name) for name in names if not _is_readable(frame, name))
         raise InvalidInput(
-            f"{what} cannot be read as Arrow columns: {mixed or 'a column'} mixes types; convert it to numbers or strings"
+            f"{what} cannot be read as Arrow columns: {mixed or 'a column'} mixes types; "
+            "convert it to numbers or strings"
         ) from None
     _check_names(what, reader.schema.names, names)
     for batch in reader:

@@ -19,12 +19,14 @@ from hdr4me.survey.values import check_name, is_missing_number, refused
 
 _DAY = 86_400_000_000  # microseconds
 UNITS = {"s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "day": _DAY, "week": 7 * _DAY}
-_MONTHS = "January February March April May June July August September October November December"
 PARTS = {
-    "weekday": "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split(),
-    "month": _MONTHS.split(),
+    "weekday": ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"],
+    "month": [
+        "January", "February", "March", "April", "May", "June",
+        "July", "August", "September", "October", "November", "December",
+    ],
     "hour": [f"{hour:02}" for hour in range(24)],
-}
+}  # fmt: skip
 _CLOCK = r"([0-2]\d):([0-5]\d)(?::([0-5]\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d:?\d\d)?"
 _ISO = re.compile(rf"(\d{{4}}-\d\d-\d\d)?(?:(?:[T ]|^){_CLOCK})?", re.ASCII)
 _EXPECTED = "a date or time such as 2013-01-31, 2013-01-31 17:30 or 17:30"
@@ -105,8 +107,8 @@ class Time(Numeric):
     kind = "time"
     _unknown = NO_TIMES
 
-    start: str
-    end: str
+    start: str = ""
+    end: str = ""
 
     def __init__(
         self, name: str, start: str | date, end: str | date, unit: str = "day", optional: bool = False
