@@ -30,17 +30,18 @@ SAMPLE = pd.DataFrame(
 def test_a_draft_is_a_schema_that_covers_the_sample(tmp_path: Path) -> None:
     text = hd.draft_schema(SAMPLE)
     assert text.startswith(f"# {WARNING}")
-    for name in ("born", "constant", "nothing"):
+    for name in ("constant", "nothing"):
         assert f'# "{name}" is left out' in text
     path = tmp_path / "schema.toml"
     path.write_text(text, encoding="utf-8")
     schema = hd.Schema.load(path)
-    assert schema.names == ("age", "income", 'say "hi"', "late", "same")
+    assert schema.names == ("age", "income", 'say "hi"', "late", "born", "same")
     assert schema["age"].bounds == (10.0, 70.0)
     assert schema["income"].bounds == (0.0, 90_000.0)
     assert schema["income"].has_gaps
     assert schema['say "hi"'].categories == ("no", "yes", "é")
     assert schema["late"].categories == ("false", "true")
+    assert schema["born"] == hd.Time("born", "1990-01-01", "1990-01-02")
     low, high = schema["same"].bounds
     assert low <= 7 <= high
     tally = hd.collect(SAMPLE, hd.Survey(schema, epsilon=4.0))

@@ -18,20 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Context, Option, Typer
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import (
-    DECIMAL,
-    DELIMITER,
-    ENCODING,
-    JSON,
-    OUTPUT,
-    SURVEY,
-    THOUSANDS,
-    UNUSABLE,
-    File,
-    Texts,
-)
+from hdr4me.cli.options import JSON, OUTPUT, SURVEY, UNUSABLE, File, Read, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress, working
-from hdr4me.cli.reports import perturb_files, record_files
+from hdr4me.cli.reports import perturb_files
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -285,6 +274,7 @@ def log_of_acts(database: DATABASE, json: JSON = False) -> None:
         print_table("administrative actions", ["minute", "act", "who"], [list(act) for act in acts])
 
 
+@opt.reads_records
 def send(
     survey: SURVEY,
     records: Annotated[Texts, Argument(help="Files of records, as for hdr4me perturb.")] = None,
@@ -295,12 +285,10 @@ def send(
     round: Annotated[int | None, Option(help="Number of the round; default: the latest open round.")] = None,
     format: Annotated[str, Option(help="Upload format: arrow or ndjson.")] = "arrow",
     spool: Annotated[File, Option(help="Keep the reports in this folder, to send them again.")] = None,
-    encoding: ENCODING = None,
-    delimiter: DELIMITER = None,
-    decimal: DECIMAL = None,
-    thousands: THOUSANDS = None,
     allow_unusable: UNUSABLE = False,
     json: JSON = False,
+    *,
+    read: Read,
 ) -> None:
     """Randomize records on this machine and send the reports to a collector. Each report is counted once.
 
@@ -330,9 +318,8 @@ def send(
     elif not records:
         raise InvalidInput.missing("RECORDS")
     else:
-        files = record_files(records, encoding, delimiter, decimal, thousands)
         folder.mkdir(parents=True, exist_ok=True)
-        n, quality = perturb_files(Local(), files, document, made.reports, allow_unusable)
+        n, quality = perturb_files(Local(), read(records), document, made.reports, allow_unusable)
         made.assign_ids(n)
     try:
         with progress("sending", len(made)) as advance, opt.named_options():

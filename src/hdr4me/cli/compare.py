@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, cast
 from typer import Argument, Option
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import HTML, JSON, PNG, SCHEMA, Texts
+from hdr4me.cli.options import HTML, JSON, PNG, SCHEMA, Read, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.cli.reports import show_quality
 from hdr4me.errors import InvalidInput
@@ -130,8 +130,9 @@ def analyze(
         )
 
 
+@opt.reads_records
 def compare(
-    data: Annotated[Path, Argument(help="Public or synthetic data: CSV, Parquet or JSON lines.")],
+    data: Annotated[Path, Argument(help="Public or synthetic data: CSV, Parquet, JSON or Excel.")],
     epsilon: Annotated[str, Option(help="Privacy budgets ε of a report, separated by commas.")] = "0.5,1,2,4",
     mechanism: Annotated[Texts, Option(metavar="<str>", help="Use only these mechanisms (repeat).")] = None,
     statistic: Annotated[str, Option(help="For numbers: mean, median or variance.")] = "mean",
@@ -147,6 +148,8 @@ def compare(
     html: HTML = None,
     png: PNG = None,
     json: JSON = False,
+    *,
+    read: Read,
 ) -> None:
     """Compare mechanisms and budgets on your data: predicted and simulated error, with and without re-calibration.
 
@@ -165,7 +168,7 @@ def compare(
     print_note("This command uses true values: use public or synthetic data only.")
     with opt.named_options(data="DATA"), progress("simulated collections", None) as done:
         found = run(
-            data,
+            read([data]),
             epsilon=opt.numbers("--epsilon", epsilon),
             mechanisms=mechanism,
             statistic=statistic,

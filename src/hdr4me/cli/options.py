@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hdr4me.engines import Engine
+    from hdr4me.io import RecordFiles
     from hdr4me.survey import Schema, Survey
     from hdr4me.tally import Tally
 
@@ -35,13 +37,19 @@ SCHEMA = Annotated[File, Option(help="A schema (.json, .toml) with ranges and ca
 QUANTILES = Annotated[str | None, Option(metavar="<p,…>", help="Quantiles, such as 0.5,0.9.")]
 ENGINE = Annotated[str, Option("--engine", help="local, spark, or the name of a registered engine.")]
 MASTER = Annotated[str | None, Option("--master", help="For spark: the URL of the master, such as local[2].")]
-DELIMITER = Annotated[str | None, Option(help="Separator of CSV fields (tab for tabs); default: detected.")]
-ENCODING = Annotated[str | None, Option(help="Encoding of text files; default: UTF-8.")]
-DECIMAL = Annotated[str | None, Option(help="Decimal separator in text files; default: a point.")]
-THOUSANDS = Annotated[str | None, Option(help="Thousands separator in text files; default: none.")]
 UNUSABLE = Annotated[
     bool, Option("--allow-unusable", help="Continue with unusable columns, and replace any share of values.")
 ]
+
+# How files of records are read: the options of every command with a parameter `read` (see `reads_records`).
+_READER = {
+    "encoding": "Encoding of text files; default: UTF-8.",
+    "delimiter": "Separator of CSV fields (tab for tabs); default: detected.",
+    "decimal": "Decimal separator of numbers; default: a point.",
+    "thousands": "Thousands separator of numbers; default: none.",
+    "date_format": "Form of dates and times, such as %d.%m.%Y; default: ISO 8601.",
+    "sheet": "The sheet of an Excel file; default: the first.",
+}
 
 _SAME = (
     "audience", "categorical", "decimal", "delimiter", "encoding", "engine", "epsilon", "every", "groups",
@@ -57,7 +65,7 @@ _NAMES = {name: f"--{name}" for name in _SAME} | {
     "during": "--duration", "method": "--recalibrate", "kind": "--interval", "url": "--to",
     "min_reports": "--min-reports", "level": "--confidence", "form": "--format", "lambda_choice": "--lambda-choice",
     "origins": "--allow-origin",
-    "retain_days": "--retain", "target": "TARGET",
+    "retain_days": "--retain", "target": "TARGET", "date_format": "--date-format",
 }  # fmt: skip
 _DESCRIPTION = {
     ".png": "Description",
@@ -87,6 +95,41 @@ def _for_command_line(message: str) -> str:
     message = re.sub(r"\b(\w+)=(\w+)((?: or more)?) \(--\1 \2\)", r"--\1 \2\3", message)
     message = re.sub(r"\([\w.]+=?, (--[\w-]+)\)", r"(\1)", message)
     return re.sub(r"\boption '(\w+)'", r"--\1", message).replace("method '", "--recalibrate '")
+
+
+Read = Callable[[Sequence[str | Path]], "RecordFiles"]
+
+
+def reads_records(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options for files of records to a command, in place of its parameter `read`.
+
+    The command calls `read(paths)`, which returns the files with these options.
+    """
+
+    def with_options(**given: Any) -> None:
+        options = {name: given.pop(name) for name in _READER}
+        command(**given, read=lambda paths: _record_files(paths, options))
+
+    own = [x for name, x in signature(command, eval_str=True).parameters.items() if name != "read"]
+    added = [
+        Parameter(
+            name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, Option(help=text)]
+        )
+        for name, text in _READER.items()
+    ]
+    with_options.__name__, with_options.__doc__ = command.__name__, command.__doc__
+    with_options.__signature__ = Signature([*own, *added])  # type: ignore[attr-defined]
+    with_options.__annotations__ = {x.name: x.annotation for x in (*own, *added)}
+    return with_options
+
+
+def _record_files(paths: Sequence[str | Path], options: Mapping[str, str | None]) -> RecordFiles:
+    from hdr4me.io import RecordFiles
+
+    with named_options():
+        files = RecordFiles(paths, **options)
+    check_twice([Path(path) for path in paths if str(path) != "-"])
+    return files
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typer import Option
 
 from hdr4me.cli import options as opt
 from hdr4me.cli.audit import manipulation_table
-from hdr4me.cli.options import HTML, JSON, PNG, QUANTILES, SCHEMA, VERBOSE, File, Texts
+from hdr4me.cli.options import HTML, JSON, PNG, QUANTILES, SCHEMA, VERBOSE, File, Read, Texts
 from hdr4me.cli.output import print_json, print_note, print_notes, print_table, working
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.pages.counted import counted
@@ -31,6 +31,7 @@ _BEST = 5  # options shown without --verbose
 _SECOND = ("dimensions", "values", "reports", "standard_error", "standard_error_of_two", "gain")
 
 
+@opt.reads_records
 def plan(
     users: Annotated[int | None, Option(help="Number of users; if omitted, the fewest that suffice.")] = None,
     dims: Annotated[int | None, Option(help="Number of dimensions; if omitted, the most possible.")] = None,
@@ -74,6 +75,8 @@ def plan(
     ] = None,
     json: JSON = False,
     verbose: VERBOSE = False,
+    *,
+    read: Read,
 ) -> None:
     """Predict the error of a collection and rank mechanisms, or solve for the missing quantity.
 
@@ -98,7 +101,7 @@ def plan(
     if output is not None and loaded is None:
         raise InvalidInput("--output needs --schema, which names the dimensions of the survey")
     if statistic == "tables":
-        _rank_tables(loaded, users, epsilon, prior, json)
+        _rank_tables(loaded, users, epsilon, prior, read, json)
         return
     refusal: NotReachable | None = None
     try:
@@ -113,7 +116,7 @@ def plan(
                 category_count=category_count,
                 mechanisms=mechanism,
                 categorical=categorical,
-                **_expected(prior, loaded),
+                **_expected(prior, loaded, read),
                 jointly=not per_dimension,
                 rank_by=rank_by,
                 statistic=statistic,
@@ -175,14 +178,14 @@ def plan(
 
 
 def _rank_tables(
-    schema: Schema | None, users: int | None, epsilon: float | None, prior: str, json: bool
+    schema: Schema | None, users: int | None, epsilon: float | None, prior: str, read: Read, json: bool
 ) -> None:
     """Rank the designs of a survey for tables; a file of public records as prior is simulated."""
     from hdr4me.contingency import plan_tables
 
     if schema is None or users is None or epsilon is None:
         raise InvalidInput("--statistic tables needs --schema, --users and --epsilon")
-    data = None if prior in ("uniform", "worst") else prior
+    data = None if prior in ("uniform", "worst") else read([prior])
     with opt.named_options(data="--prior"), working("simulating" if data else "planning"):
         rows = plan_tables(schema, users=users, epsilon=epsilon, data=data)
     if json:
@@ -230,7 +233,7 @@ def _tolerances(given: list[str] | None) -> Any:
     return found or None
 
 
-def _expected(source: str, schema: Any) -> dict[str, Any]:
+def _expected(source: str, schema: Any, read: Read) -> dict[str, Any]:
     """The argument `prior` or `values`: a word, a tally, or the columns of a file that the schema names."""
     if source in ("uniform", "worst"):
         return {"prior": source}
@@ -242,19 +245,20 @@ def _expected(source: str, schema: Any) -> dict[str, Any]:
             from hdr4me.tally import Tally
 
             return {"prior": Tally.load(path)}
-    allowed = (
-        "uniform, worst, a tally of an earlier collection, or with --schema a CSV or Parquet file of values"
-    )
+    allowed = "uniform, worst, a tally of an earlier collection, or with --schema a file of values"
     opt.check("--prior", repr(source), schema is not None and path.is_file(), allowed)
-    import pyarrow.csv as csv
-    import pyarrow.parquet as parquet
+    from hdr4me.comparison.data import public_table
+    from hdr4me.io.reading import column_types
+    from hdr4me.survey import Schema
 
-    from hdr4me.planner.workload import size_of
-
-    table = parquet.read_table(path) if source.endswith(".parquet") else csv.read_csv(path)
-    known = [(d, table.column(d.name)) for d in schema if d.name in table.column_names]
-    # A missing value of an optional dimension is an answer.
-    return {"values": {d.name: (c if size_of(d)[-1] else c.drop_null()).to_pylist() for d, c in known}}
+    files = read([source])
+    there = set(column_types(files, schema.columns).names)
+    known = [x for x in schema if x.columns == (x.name,) and x.name in there]
+    if not known:
+        raise InvalidInput(f"--prior {source} has no column of the schema: {', '.join(schema.names[:8])}")
+    with opt.named_options(data="--prior"):
+        table = public_table(files, schema=Schema(known))[0]
+    return {"values": {x.name: table.column(x.name).to_pylist() for x in known}}
 
 
 def _survey(option: Way) -> Any:

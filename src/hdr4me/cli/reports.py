@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import (
-    DECIMAL,
-    DELIMITER,
-    ENCODING,
-    ENGINE,
-    JSON,
-    MASTER,
-    OUTPUT,
-    SURVEY,
-    THOUSANDS,
-    UNUSABLE,
-    File,
-    Texts,
-)
+from hdr4me.cli.options import ENGINE, JSON, MASTER, OUTPUT, SURVEY, UNUSABLE, File, Read, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
 
@@ -33,6 +19,7 @@ if TYPE_CHECKING:
     from hdr4me.tally import Tally
 
 
+@opt.reads_records
 def perturb(
     survey: SURVEY,
     records: Annotated[
@@ -41,10 +28,6 @@ def perturb(
     output: Annotated[
         File, Option("--output", "-o", help="Write the reports to this .parquet, .arrow or .jsonl file.")
     ] = None,
-    encoding: ENCODING = None,
-    delimiter: DELIMITER = None,
-    decimal: DECIMAL = None,
-    thousands: THOUSANDS = None,
     check_only: Annotated[
         bool, Option("--check-only", help="Print the data-quality report; write nothing.")
     ] = False,
@@ -52,10 +35,12 @@ def perturb(
     engine: ENGINE = "local",
     master: MASTER = None,
     json: JSON = False,
+    *,
+    read: Read,
 ) -> None:
     """Randomize records into reports, with the operating system's cryptographic randomness.
 
-    Records have one column per dimension: Parquet, Arrow, CSV or JSON lines (also .gz, .zst). Each run draws new noise
+    Records have one column per dimension: Parquet, Arrow, CSV, JSON or Excel. Each run draws new noise
     and spends the survey's whole budget again for every user, so publish the reports of one run only. The data-quality
     report counts missing, unknown and out-of-range values of the true records; it is not private.
 
@@ -67,7 +52,7 @@ def perturb(
         raise InvalidInput(
             "give either --output FILE for the reports, or --check-only to check the records and write nothing"
         )
-    files = record_files(records, encoding, delimiter, decimal, thousands)
+    files = read(records)
     opt.check_outputs([output], [survey, *(Path(path) for path in records if path != "-")])
     document = Survey.load(survey)
     with opt.open_engine(engine, master) as worker:
@@ -95,24 +80,6 @@ def perturb(
         print_note(
             "warning: this replaces earlier reports of the same file; if those were published, do not publish these"
         )
-
-
-def record_files(
-    records: Sequence[str],
-    encoding: str | None,
-    delimiter: str | None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-) -> RecordFiles:
-    """The files of records; prints a warning for files that are given twice."""
-    from hdr4me.io import RecordFiles
-
-    with opt.named_options():
-        files = RecordFiles(
-            records, encoding=encoding, delimiter=delimiter, decimal=decimal, thousands=thousands
-        )
-    opt.check_twice([Path(path) for path in records if path != "-"])
-    return files
 
 
 def perturb_files(

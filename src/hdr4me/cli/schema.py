@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import DELIMITER, ENCODING, File
+from hdr4me.cli.options import File, Read
 from hdr4me.cli.output import print_note
 
 schema = typer.Typer(help="Draft a schema from public data.", no_args_is_help=True, rich_markup_mode=None)
@@ -21,11 +21,12 @@ def _group() -> None:
 
 
 @schema.command()
+@opt.reads_records
 def draft(
     sample: Annotated[Path, Argument(help="A file of PUBLIC records: a sample or a codebook.")],
     output: Annotated[File, Option("--output", "-o", help="Write the draft to this .toml file.")] = None,
-    encoding: ENCODING = None,
-    delimiter: DELIMITER = None,
+    *,
+    read: Read,
 ) -> None:
     """Draft a schema from a public sample, as TOML with comments for editing.
 
@@ -34,12 +35,9 @@ def draft(
     Example: hdr4me schema draft public.csv --output schema.toml
     """
     from hdr4me.atomic import write_text
-    from hdr4me.io import RecordFiles
     from hdr4me.io.draft import WARNING, draft_schema
 
-    with opt.named_options():
-        files = RecordFiles(sample, encoding=encoding, delimiter=delimiter)
-    text = draft_schema(files)
+    text = draft_schema(read([sample]))
     if output is None:
         typer.echo(text, nl=False)
     else:

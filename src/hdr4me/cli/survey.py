@@ -15,19 +15,21 @@ from typer import Argument, Option
 
 from hdr4me.atomic import write_text
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import DELIMITER, ENCODING, JSON, SURVEY, VERBOSE, File, Texts
+from hdr4me.cli.options import JSON, SURVEY, VERBOSE, File, Read, Texts
 from hdr4me.cli.output import print_json, print_note, print_notes, print_table, working
 from hdr4me.errors import InvalidInput, PrivacyWarning
 from hdr4me.pages.counted import counted, listed
 
 if TYPE_CHECKING:
     from hdr4me.channels import Channel
+    from hdr4me.io import RecordFiles
     from hdr4me.survey import Schema, Survey
 
 _SUMMARY = ("fingerprint", "name", "epsilon", "epsilon_per_answer", "memoized_epsilon", "sampled")
 _SHOWN = 3  # names that a note or a row lists
 
 
+@opt.reads_records
 def survey(
     context: typer.Context,
     source: Annotated[
@@ -53,10 +55,15 @@ def survey(
     ] = None,
     name: Annotated[str, Option(help="The name of the survey.")] = "",
     ranges: Annotated[
-        Texts, Option("--range", metavar="<column=low:high>", help="The range of a number (repeat).")
+        Texts, Option("--range", metavar="<column=low:high>", help="The range of a number or date (repeat).")
     ] = None,
     categories: Annotated[
-        Texts, Option("--categories", metavar="<column=a,b,c>", help="The categories of a column (repeat).")
+        Texts,
+        Option(
+            "--categories",
+            metavar="<column=a,b,c>",
+            help="The categories of a column; of a date: weekday, month or hour (repeat).",
+        ),
     ] = None,
     defaults: Annotated[
         Texts, Option("--default", metavar="<column=value>", help="Replaces a missing value (repeat).")
@@ -67,14 +74,14 @@ def survey(
     products: Annotated[
         Texts, Option("--product", metavar="<a,b>", help="Also ask the product, for a covariance (repeat).")
     ] = None,
-    encoding: ENCODING = None,
-    delimiter: DELIMITER = None,
     schema_only: Annotated[
-        bool, Option("--schema-only", help="Write the schema instead of a survey.")
+        bool, Option("--schema-only", help="Write the schema (.toml, .json) instead of a survey.")
     ] = False,
     force: Annotated[bool, Option("--force", help="Replace a file that contains another survey.")] = False,
     json: JSON = False,
     verbose: VERBOSE = False,
+    *,
+    read: Read,
 ) -> None:
     """Create a survey from a schema, prove that it satisfies ε-LDP, and write it to a file.
 
@@ -89,7 +96,7 @@ def survey(
     opt.check_outputs([output], [source])
     given = {"--range": ranges, "--categories": categories, "--default": defaults, "--optional": optional}
     if _is_records(source):
-        schema, declared = _from_records(source, given, encoding, delimiter)
+        schema, declared = _from_records(read([source]), given)
     elif _is_survey(source):
         for parameter in context.command.params:
             key, given_by = str(parameter.name), context.get_parameter_source(str(parameter.name))
@@ -124,8 +131,11 @@ def survey(
             schema = table_schema(schema, listed if listed else tables[0])
     notes = _missing(schema, declared)
     if schema_only:
+        from hdr4me.io.draft import schema_toml
+
         print_notes(notes, verbose)
-        text = dumps(schema.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        toml = output is not None and output.suffix.lower() == ".toml"
+        text = schema_toml(schema) if toml else dumps(schema.to_dict(), indent=2, ensure_ascii=False) + "\n"
         if output is None:
             typer.echo(text, nl=False)
         else:
@@ -218,7 +228,7 @@ def _is_records(source: Path) -> bool:
         start = file.read(1 << 16).lstrip()
     if start.startswith(b"{") and b'"dimensions"' in start:
         return False
-    if suffix != ".json":
+    if suffix != ".json" or start.startswith(b"["):
         return True
     try:  # JSON lines have one object a line
         return isinstance(loads(start.split(b"\n")[0]), dict)
@@ -226,34 +236,28 @@ def _is_records(source: Path) -> bool:
         return False
 
 
-def _from_records(
-    source: Path, given: Mapping[str, Texts], encoding: str | None, delimiter: str | None
-) -> tuple[Schema, set[str]]:
+def _from_records(files: RecordFiles, given: Mapping[str, Texts]) -> tuple[Schema, set[str]]:
     """The schema of the columns that the options name, and the columns whose missing values are declared."""
     from hdr4me.io.infer import infer_schema
+    from hdr4me.survey.times import PARTS
 
-    ranges: dict[str, tuple[float, float]] = {}
-    for column, text in _by_column("--range", given["--range"], "column=low:high").items():
-        low, _, high = text.partition(":")
-        try:
-            ranges[column] = float(low), float(high)
-        except ValueError:
-            raise InvalidInput(f"--range {column}={text} is not allowed: write {column}=low:high") from None
+    texts = _by_column("--range", given["--range"], "column=low:high")
+    ranges = {column: _range(column, text) for column, text in texts.items()}
     texts = _by_column("--categories", given["--categories"], "column=a,b,c")
-    lists = {column: [part.strip() for part in text.split(",")] for column, text in texts.items()}
+    lists = {
+        x: text if text in PARTS else [part.strip() for part in text.split(",")] for x, text in texts.items()
+    }
     defaults = _by_column("--default", given["--default"], "column=value")
     optional = given["--optional"] or []
     try:
         with opt.named_options():
             schema = infer_schema(
-                source,
+                files,
                 ranges=ranges,
                 categories=lists,
                 columns=[*ranges, *lists] or None,
                 defaults=defaults,
                 optional=optional,
-                encoding=encoding,
-                delimiter=delimiter,
             )
     except InvalidInput as refusal:
         if ranges or lists:
@@ -262,6 +266,23 @@ def _from_records(
         raise InvalidInput(f"{refusal} ({how})") from None
     patterns = [*defaults, *optional]
     return schema, {x for x in schema.names if any(x == p or fnmatchcase(x, p) for p in patterns)}
+
+
+def _range(column: str, text: str) -> tuple[float, float] | tuple[str, str]:
+    """Two numbers, dates or times of one form: the colon in the middle separates them."""
+    from hdr4me.survey.times import Moment
+
+    parts = text.split(":")
+    low, high = ":".join(parts[: len(parts) // 2]), ":".join(parts[len(parts) // 2 :])
+    if len(parts) % 2 == 0 and Moment.of(low) is not None and Moment.of(high) is not None:
+        return low, high
+    try:
+        return float(low), float(high)
+    except ValueError:
+        raise InvalidInput(
+            f"--range {column}={text} is not allowed: write {column}=low:high, with two numbers, or two dates or "
+            "times such as 2013-01-31 or 17:30"
+        ) from None
 
 
 def _by_column(option: str, items: Sequence[str] | None, form: str) -> dict[str, str]:

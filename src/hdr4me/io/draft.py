@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from hdr4me.errors import InvalidInput
 from hdr4me.io.reading import read_table
+from hdr4me.survey import Schema
 from hdr4me.survey.columns import is_text
 
 WARNING = (
@@ -52,10 +53,47 @@ def draft_schema(data: Any) -> str:
     return "\n\n".join([f"# {WARNING}", *blocks]) + "\n"
 
 
+def schema_toml(schema: Schema) -> str:
+    """A schema as TOML with comments, to be edited and loaded with `Schema.load`.
+
+    >>> from hdr4me.survey import Numeric
+    >>> print(schema_toml(Schema([Numeric("age", 0, 120, optional=True), Numeric("income", 0, 1e5)])))
+    [[dimensions]]
+    name = "age"
+    type = "numeric"
+    low = 0.0
+    high = 120.0
+    optional = true
+    <BLANKLINE>
+    [[dimensions]]
+    name = "income"
+    type = "numeric"
+    low = 0.0
+    high = 100000.0
+    # a missing value is refused; to accept it, add a default or optional = true
+    <BLANKLINE>
+    """
+    blocks = []
+    for x in schema:
+        lines = ["[[dimensions]]", *(f"{key} = {_toml(value)}" for key, value in x.to_dict().items())]
+        if not x.replaces and x.columns == (x.name,):
+            lines.append("# a missing value is refused; to accept it, add a default or optional = true")
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def _lines(name: str, column: Any) -> Iterator[str]:
     """The lines of a column: a dimension, or a comment about its omission."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    types, shown = pa.types, json.dumps(name, ensure_ascii=False)
+    types, shown = pa.types, _toml(name)
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
     values = column.drop_null()
     time = types.is_timestamp(kind) or types.is_date(kind) or types.is_time(kind)
@@ -102,4 +140,4 @@ def _categories(values: Any, kind: Any) -> Iterator[str]:
         yield 'categories = ["false", "true"]'
         return
     found = sorted(str(label) for label in pc.unique(values).to_pylist())
-    yield f"categories = {json.dumps(found, ensure_ascii=False)}  # complete the list"
+    yield f"categories = {_toml(found)}  # complete the list"
