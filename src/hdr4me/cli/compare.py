@@ -44,8 +44,8 @@ def analyze(
 ) -> None:
     """Predict the error of one mechanism: bias, variance and the probability of staying within a tolerance.
 
-    All errors are on the mechanism's own scale, as in the paper: a dimension's range is scaled to [-1, 1]. For errors in
-    the units of your data, use `hdr4me plan --schema`.
+    All errors are on the mechanism's own scale, as in the paper: a dimension's range is scaled to [-1, 1].
+    For errors in the units of your data, use `hdr4me plan --schema`.
 
     Example: hdr4me analyze --mechanism piecewise --epsilon 1 --users 100000 --dims 50 --sampled 1 --tolerance 0.05,0.1
     """
