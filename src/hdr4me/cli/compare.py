@@ -40,6 +40,9 @@ def analyze(
 ) -> None:
     """Predict the error of one mechanism: bias, variance and the probability of staying within a tolerance.
 
+    All errors are on the mechanism's own scale, as in the paper: a dimension's range is scaled to [-1, 1].
+    For errors in the units of your data, use `hdr4me plan --schema`.
+
     Example: hdr4me analyze --mechanism piecewise --epsilon 1 --users 100000 --dims 50 --sampled 1 --tolerance 0.05,0.1
     """
     from hdr4me.channels.proof import check_epsilon
@@ -105,7 +108,7 @@ def analyze(
     if json:
         print_json({key: value for key, _, value in facts})
         return
-    rows: list[list[Any]] = [["domain", f"[{low:g}, {high:g}]"]]
+    rows: list[list[Any]] = [["scale of values and errors", f"[{low:g}, {high:g}]"]]
     for _, label, value in facts:
         parts = value if isinstance(value, dict) else {"": value}
         rows += [[label.format(text), part] for text, part in parts.items() if label]
