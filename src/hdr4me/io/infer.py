@@ -135,7 +135,7 @@ def _dimension(
             raise InvalidInput(
                 f"column {name!r} is a date or time, which cannot have a default: use optional"
             )
-        return Time(name, *bounds, unit=_unit(*bounds), optional=optional)
+        return Time(name, bounds[0], bounds[1], _unit(*bounds), optional)
     if categories is not None or (kind == "truth" and bounds is None):
         listed = ["false", "true"] if categories is None else categories
         made = Categorical(name, listed, default, optional=optional)
