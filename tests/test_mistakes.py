@@ -166,7 +166,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "line 42 has 1 columns, the header has 2",
     ),
     "a gap": ("perturb survey.json gap.csv -o r.parquet", "declares neither a default nor optional"),
-    "a column twice": ("perturb survey.json twice.csv -o r.parquet", "two columns of the same name"),
+    "a column twice": (
+        "perturb survey.json twice.csv -o r.parquet",
+        "several columns have this name; use 'age \\(1\\)'",
+    ),
     "a column with a typo": ("perturb survey.json typo.csv -o r.parquet", "has no column 'age'"),
     "broken JSON": ("perturb survey.json broken.json -o r.parquet", "line 2: not a JSON object"),
     "a wrong delimiter": ("perturb survey.json people.csv --delimiter tab -o r.parquet", "--delimiter"),

@@ -104,7 +104,7 @@ def test_notes_say_what_is_left_out() -> None:
     assert notes == [
         "'same' is left out: all its values are equal",
         "'empty' is left out: more than half of its values are missing",
-        "'day' is left out: columns of type date32[day] are not compared",
+        "'day' is left out: all its values are equal",
         "10 of 30 rows have missing values and are left out",
     ]
 

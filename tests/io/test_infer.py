@@ -44,10 +44,17 @@ def test_some_columns_and_other_readings(path) -> None:
 def test_every_column_without_a_range_is_named(path) -> None:
     with pytest.raises(InvalidInput, match="'age', 'pay'"):
         infer_schema(path, categories=TOWNS)
-    # Without a given name, the first line of a text file may be a record.
-    shown = "'age', 'pay'" if path.suffix == ".parquet" else "column 1, column 2"
-    with pytest.raises(InvalidInput, match=shown):
+    with pytest.raises(InvalidInput, match="'age', 'pay'"):
         infer_schema(path)
+
+
+def test_a_first_line_that_may_be_a_record_is_not_quoted(tmp_path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("Bob Jones,31\nEve Smith,47\n")
+    with pytest.raises(InvalidInput, match="the first line may be a record") as caught:
+        infer_schema(path)
+    assert "Bob" not in str(caught.value)
+    assert "31" not in str(caught.value)
 
 
 def test_categories_are_never_read_off_the_data(path) -> None:
@@ -75,7 +82,7 @@ def test_types_that_cannot_be_asked(tmp_path) -> None:
     pq.write_table(
         pa.table({"when": pa.array([1], pa.timestamp("s")), "c": pa.array(["a"]).dictionary_encode()}), path
     )
-    with pytest.raises(InvalidInput, match="'when' is of type timestamp"):
+    with pytest.raises(InvalidInput, match="'when' holds dates or times: its range is two of these"):
         infer_schema(path, columns=["when"], ranges={"when": (0, 1)})
     assert len(infer_schema(path, columns=["c"], categories={"c": ["a", "b"]})) == 1
 
@@ -90,8 +97,7 @@ def test_broken_files(tmp_path) -> None:
         infer_schema(path)
     path = tmp_path / "x.csv"
     path.write_bytes(b"a,a\n1,2\n")
-    with pytest.raises(FormatError, match="same name"):
-        infer_schema(path)
+    assert infer_schema(path, ranges={"a (1)": (0, 1)}, columns=["a (1)"]).names == ("a (1)",)
     with pytest.raises(FileNotFoundError):
         infer_schema(tmp_path / "none.csv")
 

@@ -118,7 +118,7 @@ def test_missing_values_follow_the_rules_of_the_parts() -> None:
 
 def test_a_matrix_is_refused() -> None:
     survey = hd.Survey(Schema([BOTH]), epsilon=1.0)
-    with pytest.raises(InvalidInput, match="a matrix cannot hold joint or bucket dimensions"):
+    with pytest.raises(InvalidInput, match="a matrix cannot hold joint, bucket or time dimensions"):
         list(hd.engines.Local().reports(np.zeros((3, 2)), survey))
 
 

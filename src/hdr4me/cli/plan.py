@@ -250,7 +250,8 @@ def _expected(source: str, schema: Any, read: Read) -> dict[str, Any]:
             return {"prior": Tally.load(path)}
     allowed = "uniform, worst, a tally of an earlier collection, or with --schema a file of values"
     opt.check("--prior", repr(source), schema is not None and path.is_file(), allowed)
-    from hdr4me.comparison.data import public_table
+    from hdr4me.comparison.data import REMEDY, cleaned
+    from hdr4me.io.quality import refusal
     from hdr4me.io.reading import column_types
     from hdr4me.survey import Schema
 
@@ -259,8 +260,9 @@ def _expected(source: str, schema: Any, read: Read) -> dict[str, Any]:
     known = [x for x in schema if x.columns == (x.name,) and x.name in there]
     if not known:
         raise InvalidInput(f"--prior {source} has no column of the schema: {', '.join(schema.names[:8])}")
-    with opt.named_options(data="--prior"):
-        table = public_table(files, schema=Schema(known))[0]
+    table, quality = cleaned(files, Schema(known))
+    if refused := quality.refused():
+        raise refusal(refused, REMEDY)
     return {"values": {x.name: table.column(x.name).to_pylist() for x in known}}
 
 

@@ -105,6 +105,8 @@ def _dimension(name: str, column: Any) -> Dimension | str:
         return Numeric(name, float(values.min()), float(values.max()))
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         ends: Any = pc.min_max(column.cast(pa.date32())).as_py()
+        if ends["min"] == ends["max"]:
+            return "all its values are equal"
         return Time(name, ends["min"], ends["max"] + timedelta(days=1))
     if pa.types.is_time(kind):
         return Time(name, "00:00", "24:00", "h")

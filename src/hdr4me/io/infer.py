@@ -130,6 +130,8 @@ def _dimension(
 ) -> Dimension:
     if isinstance(categories, str):
         return Calendar(name, categories, default, optional=optional)
+    if bounds is not None and (isinstance(bounds, str) or len(bounds) != 2):
+        raise InvalidInput(f"range of {name!r} = {bounds!r} must be a pair (low, high)")
     if bounds is not None and any(isinstance(end, str | date) for end in bounds):
         if default is not None:
             raise InvalidInput(
@@ -152,8 +154,6 @@ def _dimension(
         raise InvalidInput(
             f"column {name!r} is of type {kind}: only numbers, strings, Booleans, dates and times are supported"
         )
-    if isinstance(bounds, str) or len(bounds) != 2:
-        raise InvalidInput(f"range of {name!r} = {bounds!r} must be a pair (low, high)")
     if optional and default is not None:
         raise InvalidInput(f"column {name!r} is optional, so it cannot have a default")
     try:

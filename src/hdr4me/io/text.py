@@ -143,7 +143,7 @@ def _breaks(line: str) -> int:
 
 
 def _not_there(missing: Sequence[str], header: Sequence[str], mark: str) -> str:
-    """The rest of an error about missing columns; it names others only if the first line is surely a header."""
+    """The rest of an error about missing columns; it names others only if the first line is known to be a header."""
     shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
     near = {name.strip().casefold(): name for name in header}
     for name in missing:
