@@ -154,6 +154,7 @@ def _dimension(
         raise InvalidInput(
             f"column {name!r} is of type {kind}: only numbers, strings, Booleans, dates and times are supported"
         )
+    assert bounds is not None  # checked by `infer_schema`
     if optional and default is not None:
         raise InvalidInput(f"column {name!r} is optional, so it cannot have a default")
     try:
