@@ -78,6 +78,25 @@ class NamingResponse(KSubsetResponse):
         return np.array(self.channel.decode), np.array([coordinate]), True
 
 
+class PointResponse(NamingResponse):
+    """A report is one of the outputs of the family, each with its own counter."""
+
+    in_order = False
+
+    def bounds(self) -> tuple[Floats, Floats]:
+        n, k, p = self.channel.n_counters, self.channel.family.n_heavy, self.channel.weight / ONE
+        return np.full(n, (1 - p) / (n - k)), np.full(n, p / k)
+
+    def decoded(self, outputs: Numbers, place: int = 0) -> Floats:
+        other, equal = self.marginal().decoders["value"]
+        named = [self.heavy(x, outputs) for x in range(self.channel.family.size)]
+        return np.asarray(np.where(np.stack(named, axis=1), equal, other))
+
+    def classes(self, place: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
+        every, (other, equal) = np.arange(self.channel.n_counters), self.shared.decoders["value"]
+        return np.where(self.heavy(coordinate, every[:, None]), equal, other), every, False
+
+
 _FAST_SUBSETS = 65537  # up to this many categories, a compiled kernel draws subsets
 _BYTE_SETS, _SPARSE = (
     256,

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels.k_subset_response import NamingResponse
+from hdr4me.channels.k_subset_response import PointResponse
 from hdr4me.channels.projective.channel import n_points
 from hdr4me.channels.projective.field import MODULI, characteristic, tables
-from hdr4me.channels.proof import ONE
-from hdr4me.channels.response import Floats, Mask, Numbers
+from hdr4me.channels.response import Mask, Numbers
 
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
@@ -38,10 +37,8 @@ def field_arrays(order: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8], Numb
     return np.array(products, np.uint8), np.array(differences, np.uint8), np.array(inverses, np.int64)
 
 
-class ProjectiveResponse(NamingResponse):
+class ProjectiveResponse(PointResponse):
     """A report supports the categories on the hyperplane of its point."""
-
-    in_order = False
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
         from hdr4me.kernels.exact.channels import points
@@ -61,17 +58,8 @@ class ProjectiveResponse(NamingResponse):
         distinct, where = np.unique(outputs[:, 0], return_inverse=True)
         point, dots = _coordinates(np.array([x]), q, t)[0], np.zeros_like(distinct)  # up to the sign
         for c, column in enumerate(_coordinates(distinct, q, t).T):
-            dots = _minus(dots, _times(column, point[c], q), q)
+            dots = minus(dots, times(column, point[c], q), q)
         return np.asarray(dots == 0)[where]
-
-    def decoded(self, outputs: Numbers, place: int = 0) -> Floats:
-        other, equal = self.marginal().decoders["value"]
-        named = [self.heavy(x, outputs) for x in range(self.channel.family.size)]
-        return np.asarray(np.where(np.stack(named, axis=1), equal, other))
-
-    def bounds(self) -> tuple[Floats, Floats]:
-        n, k, p = self.channel.n_counters, self.channel.family.n_heavy, self.channel.weight / ONE
-        return np.full(n, (1 - p) / (n - k)), np.full(n, p / k)
 
     def supports(self, counts: Numbers) -> Numbers:
         family = self.channel.family
@@ -96,7 +84,7 @@ def hyperplane_sums(counts: Numbers, order: int, length: int) -> Numbers:
         number = np.arange(1, q ** (t - 1))  # x = (1, x') with x' = s·d: d·y' = −1/s
         direction, scale = _directions(number, q, t - 1)
         made[n_less + 1 :] = (
-            slices[direction, _minus(np.zeros(q, np.int64), _inverses(q), q)[scale]] + sums[direction]
+            slices[direction, minus(np.zeros(q, np.int64), _inverses(q), q)[scale]] + sums[direction]
         )
         sums = made
     return sums
@@ -126,7 +114,7 @@ def _characters(q: int) -> NDArray[np.inexact] | None:
         return None
     p = characteristic(q)
     numbers = np.arange(q)
-    digit = _times(numbers[:, None], numbers, q) % p
+    digit = times(numbers[:, None], numbers, q) % p
     return 1.0 - 2.0 * digit if p == 2 else np.exp(-2j * np.pi * digit / p)
 
 
@@ -135,7 +123,7 @@ def _line_places(q: int, n: int) -> Numbers:
     vectors = _coordinates(np.arange(n_points(q, n)), q, n)
     place = np.zeros((len(vectors), q), np.int64)
     for c in range(n):
-        place = place * q + _times(vectors[:, c, None], np.arange(q), q)
+        place = place * q + times(vectors[:, c, None], np.arange(q), q)
     return place
 
 
@@ -146,7 +134,7 @@ def _directions(number: Numbers, q: int, n: int) -> tuple[Numbers, Numbers]:
     back = _inverses(q)[scale]
     scaled = np.zeros_like(number)
     for c in range(n - 1, -1, -1):
-        scaled = scaled * q + _times(number // q**c % q, back, q)
+        scaled = scaled * q + times(number // q**c % q, back, q)
     starts = np.array([n_points(q, f) for f in range(n)], np.int64)
     return scaled - q**free + starts[free], scale
 
@@ -159,12 +147,14 @@ def _coordinates(indices: Numbers, q: int, length: int) -> Numbers:
     return np.asarray(number[:, None] // q ** np.arange(length - 1, -1, -1) % q)
 
 
-def _times(a: Numbers, b: Numbers, q: int) -> Numbers:
+def times(a: Numbers, b: Numbers, q: int) -> Numbers:
+    """a·b, element by element."""
     products = field_arrays(q)[0]
     return np.asarray(products[a * q + b].astype(np.int64) if products.size else a * b % q)
 
 
-def _minus(a: Numbers, b: Numbers, q: int) -> Numbers:
+def minus(a: Numbers, b: Numbers, q: int) -> Numbers:
+    """a − b, element by element."""
     differences = field_arrays(q)[1]
     return np.asarray(differences[a * q + b].astype(np.int64) if differences.size else (a - b) % q)
 
@@ -175,6 +165,6 @@ def _inverses(q: int) -> Numbers:
         return known
     power, found, exponent = np.arange(q), np.minimum(np.arange(q), 1), q - 2
     while exponent:
-        found = _times(found, power, q) if exponent & 1 else found
-        power, exponent = _times(power, power, q), exponent >> 1
+        found = times(found, power, q) if exponent & 1 else found
+        power, exponent = times(power, power, q), exponent >> 1
     return found
