@@ -12,7 +12,7 @@ from typing import Any
 from hdr4me.channels.channel import Channel, Draws, Field, Input, named_epsilon, whole
 from hdr4me.channels.k_subset import Family, KSubset
 from hdr4me.channels.projective.field import MAX_POWER, dot, is_order
-from hdr4me.channels.proof import BITS, ONE, check_loss
+from hdr4me.channels.proof import BITS, ONE, check_ratio
 from hdr4me.channels.subset import uniform_subset
 from hdr4me.channels.table.channel import STAGE_BITS, STAGE_ONE
 from hdr4me.errors import FormatError, InvalidInput
@@ -206,7 +206,7 @@ class TwoStages(KSubset):
             raise InvalidInput(f"channel {self.mechanism!r}: its stages do not multiply to its weight")
         super().__post_init__()
         name = f"channel {self.mechanism!r}, in all its reports of one value,"
-        check_loss(name, Fraction(same[0], self.first), self.memoized)
+        check_ratio(name, Fraction(same[0], self.first), self.memoized)
 
     @property
     def n_values(self) -> int:
@@ -256,14 +256,14 @@ class BitFlip(Channel):
     size: int
     bits: int
     flipped: int
-    loss: Fraction = field(init=False, repr=False)
+    likelihood_ratio: Fraction = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, most in (("size", MAX_SIZE), ("bits", self.size), ("flipped", ONE // 2 - 1)):
             value = getattr(self, name)
             if type(value) is not int or not 1 + (name == "size") <= value <= most:
                 raise InvalidInput.of(name, value, f"an integer from {1 + (name == 'size')} to {most}")
-        object.__setattr__(self, "loss", Fraction(ONE - self.flipped, self.flipped) ** min(self.bits, 2))
+        object.__setattr__(self, "likelihood_ratio", Fraction(ONE - self.flipped, self.flipped) ** min(self.bits, 2))
         self.check()
 
     @property
