@@ -269,8 +269,6 @@ CHANNELS: Registry[type[Channel]] = Registry(
         "table": "hdr4me.channels.table:Table",
         "entries": "hdr4me.channels.table:UnaryEncoding",
         "heavy_set": "hdr4me.channels.k_subset:KSubset",
-        "two_stages": "hdr4me.channels.baselines.channel:TwoStages",
-        "bit_flip": "hdr4me.channels.baselines.channel:BitFlip",
     },
 )
 

@@ -140,7 +140,6 @@ FAMILIES: Registry[type[Family]] = Registry(
         "privset": "hdr4me.channels.privset:PrivSet",
         "agreement": "hdr4me.channels.agreement:Agreement",
         "codebook": "hdr4me.channels.codebook:Codebook",
-        "local_hashing": "hdr4me.channels.baselines.channel:LocalHashing",
         "hadamard": "hdr4me.channels.baselines.channel:Hadamard",
     },
 )

@@ -50,7 +50,7 @@ class Subset(SetFamily):
 
     def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
         """A uniform set of the other categories; for a heavy output, x replaces a random one of them."""
-        others = sorted(uniform_subset(self.size - 1, self.chosen, draws))
+        others = sorted(_subset(self.size - 1, self.chosen, draws))
         place = draws.below(self.chosen)
         full = [k + (k >= x) for k in others]
         return tuple(sorted([x if heavy and i == place else k for i, k in enumerate(full)]))
@@ -68,7 +68,7 @@ class Subset(SetFamily):
         return tuple(tuple(weight if y == x else other for y in range(v)) for x in range(v))
 
 
-def uniform_subset(n: int, size: int, draws: Draws) -> set[int]:
+def _subset(n: int, size: int, draws: Draws) -> set[int]:
     """A uniform set of `size` integers below `n` (Floyd's algorithm: one draw per member)."""
     found: set[int] = set()
     for j in range(n - size, n):

@@ -8,7 +8,6 @@ from typing import Any
 
 from hdr4me.channels import Channel
 from hdr4me.channels.agreement import MAX_SIZE
-from hdr4me.channels.baselines import BASELINES, MEMOIZED_BASELINES
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.categorical import Selection
 from hdr4me.survey.dimension import Dimension
@@ -18,7 +17,7 @@ from hdr4me.survey.vector import Vector
 
 # The mechanism for numbers, by the purpose of the survey.
 PURPOSES = {"mean": "optimal", "distribution": "square_wave", "both": "piecewise"}
-CATEGORICAL = ("auto", "grr", "subset", "projective", "oue", "histogram", *BASELINES, *MEMOIZED_BASELINES)
+CATEGORICAL = ("auto", "grr", "subset", "projective", "oue", "histogram")
 
 
 def design(
@@ -92,10 +91,9 @@ def check_memoized(
         raise InvalidInput.of(
             "memoized_epsilon", memoized_epsilon, f"a finite number above epsilon = {epsilon:g}"
         )
-    if mechanism != "optimal" or categorical not in ("auto", *MEMOIZED_BASELINES):
+    if mechanism != "optimal" or categorical != "auto":
         raise InvalidInput(
-            "memoized_epsilon chooses the mechanisms: do not give mechanism, purpose or categorical "
-            f"(except the baselines {', '.join(MEMOIZED_BASELINES)})"
+            "memoized_epsilon chooses the mechanisms: do not give mechanism, purpose or categorical"
         )
     odd = next((x.name for x in schema if not (x.is_number or x.is_category)), None)
     if odd is not None or together:
@@ -172,10 +170,6 @@ def _channel(
     memoized_epsilon: float | None,
 ) -> Channel:
     match key:
-        case (name, v) if name in BASELINES or name in MEMOIZED_BASELINES:
-            from hdr4me.channels.baselines.design import baseline
-
-            return baseline(name, epsilon, v, memoized_epsilon)
         case (_, *size) if memoized_epsilon is not None:
             from hdr4me.channels.table.design import staged_category, staged_number
 

@@ -1,4 +1,4 @@
-"""The responses of the baselines."""
+"""The response of Hadamard response."""
 
 from __future__ import annotations
 
@@ -8,42 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hdr4me.channels.k_subset_response import PointResponse
-from hdr4me.channels.projective.response import minus, times
 from hdr4me.channels.proof import ONE
-from hdr4me.channels.response import Floats, Marginal, Mask, Numbers, Response
+from hdr4me.channels.response import Floats, Marginal, Mask, Numbers
 
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
-
-
-class HashingResponse(PointResponse):
-    """A report supports the categories that its function hashes to its value."""
-
-    @cached_property
-    def _hashed(self) -> Numbers:
-        """The hashed value of each category (column) under each function (row)."""
-        family = self.channel.family
-        q, functions, categories = family.order, np.arange(family.n_functions), np.arange(family.size)
-        negative = np.zeros((functions.size, categories.size), np.int64)
-        for place in range(family.length):
-            digits = (numbers // q**place % q for numbers in (functions[:, None], categories))
-            negative = minus(negative, times(*digits, q), q)
-        return minus(np.zeros_like(negative), negative, q)
-
-    def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
-        family, n = self.channel.family, len(inputs)
-        heavy = draws.words(n) < self.channel.weight
-        function, shift = draws.below(family.n_functions, n), 1 + draws.below(family.order - 1, n)
-        value = (self._hashed[function, inputs] + np.where(heavy, 0, shift)) % family.order
-        return np.asarray(function * family.order + value)[:, None]
-
-    def heavy(self, x: int, outputs: Numbers) -> Mask:
-        function, value = np.divmod(outputs[:, 0], self.channel.family.order)
-        return np.asarray(self._hashed[function, x] == value)
-
-    def supports(self, counts: Numbers) -> Numbers:
-        rows = counts.reshape(-1, self.channel.family.order)
-        return np.asarray(np.take_along_axis(rows, self._hashed, axis=1).sum(axis=0))
 
 
 class HadamardResponse(PointResponse):
@@ -105,49 +74,6 @@ class HadamardResponse(PointResponse):
     def classes(self, place: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
         every = np.arange(self.channel.n_counters)
         return self.shared.decoders["value"][0] * self._signs(coordinate, every), every, False
-
-
-class BitFlipResponse(Response):
-    """Each category has three cells: its bit is 0, its bit is 1, and its bit was not sent."""
-
-    @property
-    def _sent(self) -> float:
-        return float(self.channel.bits / self.channel.size)
-
-    def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
-        n, channel = len(inputs), self.channel
-        places = draws.subsets(n, channel.size, channel.bits)
-        flips = draws.words(n * channel.bits).reshape(n, channel.bits) < channel.flipped
-        return np.asarray(2 * places + ((places == inputs[:, None]) ^ flips))
-
-    def counters(self, outputs: Numbers) -> Numbers:
-        return outputs
-
-    def valid(self, outputs: Numbers) -> Mask:
-        inside = (outputs >= 0) & (outputs < 2 * self.channel.size)
-        return np.asarray(inside.all(axis=1) & (np.diff(outputs // 2, axis=1) > 0).all(axis=1))
-
-    def bounds(self) -> tuple[Floats, Floats]:
-        flipped = self.channel.flipped / ONE
-        ones = np.full(self.channel.n_counters, self._sent)
-        return flipped * ones, (1 - flipped) * ones
-
-    @cached_property
-    def shared(self) -> Marginal:
-        q, sent = self.channel.flipped / ONE, self._sent
-        law = np.array([[1 - q, q, 0.0], [q, 1 - q, 0.0]]) * sent
-        law[:, 2] = 1 - sent
-        value = np.array([-q, 1 - q, 0.0]) / (1 - 2 * q) / sent
-        levels = np.array([0.0, 1.0])
-        return Marginal(law[:, None, :], {"value": levels}, {"value": value}, levels, unary=True)
-
-    def cells(self, counts: Numbers, place: int = 0) -> Numbers:
-        bits = counts.reshape(-1, 2)
-        rest = counts.sum() // self.channel.bits - bits.sum(axis=1)
-        return np.column_stack([bits, rest])
-
-    def classes(self, place: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
-        return self.shared.decoders["value"], 2 * coordinate + np.arange(2), True
 
 
 def _parity(numbers: Numbers) -> Numbers:

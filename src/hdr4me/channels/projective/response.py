@@ -58,7 +58,7 @@ class ProjectiveResponse(PointResponse):
         distinct, where = np.unique(outputs[:, 0], return_inverse=True)
         point, dots = _coordinates(np.array([x]), q, t)[0], np.zeros_like(distinct)  # up to the sign
         for c, column in enumerate(_coordinates(distinct, q, t).T):
-            dots = minus(dots, times(column, point[c], q), q)
+            dots = _minus(dots, _times(column, point[c], q), q)
         return np.asarray(dots == 0)[where]
 
     def supports(self, counts: Numbers) -> Numbers:
@@ -84,7 +84,7 @@ def hyperplane_sums(counts: Numbers, order: int, length: int) -> Numbers:
         number = np.arange(1, q ** (t - 1))  # x = (1, x') with x' = s·d: d·y' = −1/s
         direction, scale = _directions(number, q, t - 1)
         made[n_less + 1 :] = (
-            slices[direction, minus(np.zeros(q, np.int64), _inverses(q), q)[scale]] + sums[direction]
+            slices[direction, _minus(np.zeros(q, np.int64), _inverses(q), q)[scale]] + sums[direction]
         )
         sums = made
     return sums
@@ -114,7 +114,7 @@ def _characters(q: int) -> NDArray[np.inexact] | None:
         return None
     p = characteristic(q)
     numbers = np.arange(q)
-    digit = times(numbers[:, None], numbers, q) % p
+    digit = _times(numbers[:, None], numbers, q) % p
     return 1.0 - 2.0 * digit if p == 2 else np.exp(-2j * np.pi * digit / p)
 
 
@@ -123,7 +123,7 @@ def _line_places(q: int, n: int) -> Numbers:
     vectors = _coordinates(np.arange(n_points(q, n)), q, n)
     place = np.zeros((len(vectors), q), np.int64)
     for c in range(n):
-        place = place * q + times(vectors[:, c, None], np.arange(q), q)
+        place = place * q + _times(vectors[:, c, None], np.arange(q), q)
     return place
 
 
@@ -134,7 +134,7 @@ def _directions(number: Numbers, q: int, n: int) -> tuple[Numbers, Numbers]:
     back = _inverses(q)[scale]
     scaled = np.zeros_like(number)
     for c in range(n - 1, -1, -1):
-        scaled = scaled * q + times(number // q**c % q, back, q)
+        scaled = scaled * q + _times(number // q**c % q, back, q)
     starts = np.array([n_points(q, f) for f in range(n)], np.int64)
     return scaled - q**free + starts[free], scale
 
@@ -147,13 +147,13 @@ def _coordinates(indices: Numbers, q: int, length: int) -> Numbers:
     return np.asarray(number[:, None] // q ** np.arange(length - 1, -1, -1) % q)
 
 
-def times(a: Numbers, b: Numbers, q: int) -> Numbers:
+def _times(a: Numbers, b: Numbers, q: int) -> Numbers:
     """a·b, element by element."""
     products = field_arrays(q)[0]
     return np.asarray(products[a * q + b].astype(np.int64) if products.size else a * b % q)
 
 
-def minus(a: Numbers, b: Numbers, q: int) -> Numbers:
+def _minus(a: Numbers, b: Numbers, q: int) -> Numbers:
     """a − b, element by element."""
     differences = field_arrays(q)[1]
     return np.asarray(differences[a * q + b].astype(np.int64) if differences.size else (a - b) % q)
@@ -165,6 +165,6 @@ def _inverses(q: int) -> Numbers:
         return known
     power, found, exponent = np.arange(q), np.minimum(np.arange(q), 1), q - 2
     while exponent:
-        found = times(found, power, q) if exponent & 1 else found
-        power, exponent = times(power, power, q), exponent >> 1
+        found = _times(found, power, q) if exponent & 1 else found
+        power, exponent = _times(power, power, q), exponent >> 1
     return found
