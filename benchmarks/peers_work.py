@@ -108,8 +108,13 @@ def longitudinal(
     return {"estimate": [float(x) for x in aggregate(reports, *arguments, permanent, first, **own)]}
 
 
-HASHES, WIDTH = 128, 1024  # of the sketches: Apple's width, and enough hash functions that collisions average out
-FUNCTIONS = 10_000  # of fast local hashing; with fewer, the collisions of its fixed functions bias the estimates
+HASHES, WIDTH = (
+    128,
+    1024,
+)  # of the sketches: Apple's width, and enough hash functions that collisions average out
+FUNCTIONS = (
+    10_000  # of fast local hashing; with fewer, the collisions of its fixed functions bias the estimates
+)
 COHORTS, BLOOM_BITS, BLOOM_HASHES = 8, 128, 2  # of RAPPOR, near its paper's example
 
 
@@ -118,7 +123,9 @@ class _Arrays:
 
     def __getattr__(self, name: str) -> Any:
         np: Any = import_module("numpy")
-        return (lambda shape: np.zeros(() if shape is None else shape)) if name == "zeros" else getattr(np, name)
+        return (
+            (lambda shape: np.zeros(() if shape is None else shape)) if name == "zeros" else getattr(np, name)
+        )
 
 
 def _pure(protocol: str, epsilon: float, k: int) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from hdr4me.channels.blanket import Blanket, heavy_blanket, table_blanket
 from hdr4me.channels.proof import BITS, ONE
-from hdr4me.channels.response import Contrast, Floats, Marginal, Mask, Numbers, Response
+from hdr4me.channels.response import Contrast, Floats, Marginal, Mask, Numbers, Response, gram
 
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
@@ -69,6 +69,16 @@ class NamingResponse(KSubsetResponse):
         levels = np.array([0.0, 1.0])
         return Marginal(law, {"value": levels}, {"value": np.array([other, equal])}, levels)
 
+    def covariance(self, values: Floats, shares: Floats, *, optional: bool = False) -> Floats:
+        p, q = self.channel.shares
+        either, neither = map(float, self.channel.family.pair_shares(Fraction(self.channel.weight, ONE)))
+        f, both = shares @ values, gram(values, shares)
+        has = f[:, None] + f - both  # the share of users with at least one of two categories
+        named = either * has + neither * (1.0 - has)
+        np.fill_diagonal(named, q + (p - q) * f)
+        means = q * q + q * (p - q) * (f[:, None] + f) + (p - q) ** 2 * both
+        return np.asarray((named - means) / (p - q) ** 2)
+
     def cells(self, counts: Numbers, place: int = 0) -> Numbers:
         named = self.supports(counts)
         answers = int(counts.sum()) // self.channel.per_report
@@ -76,25 +86,6 @@ class NamingResponse(KSubsetResponse):
 
     def classes(self, place: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
         return np.array(self.channel.decode), np.array([coordinate]), True
-
-
-class PointResponse(NamingResponse):
-    """A report is one of the outputs of the family, each with its own counter."""
-
-    in_order = False
-
-    def bounds(self) -> tuple[Floats, Floats]:
-        n, k, p = self.channel.n_counters, self.channel.family.n_heavy, self.channel.weight / ONE
-        return np.full(n, (1 - p) / (n - k)), np.full(n, p / k)
-
-    def decoded(self, outputs: Numbers, place: int = 0) -> Floats:
-        other, equal = self.marginal().decoders["value"]
-        named = [self.heavy(x, outputs) for x in range(self.channel.family.size)]
-        return np.asarray(np.where(np.stack(named, axis=1), equal, other))
-
-    def classes(self, place: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
-        every, (other, equal) = np.arange(self.channel.n_counters), self.shared.decoders["value"]
-        return np.where(self.heavy(coordinate, every[:, None]), equal, other), every, False
 
 
 _FAST_SUBSETS = 65537  # up to this many categories, a compiled kernel draws subsets

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hdr4me.channels.baselines import BASELINES, MEMOIZED_BASELINES
+from hdr4me.channels.baselines import BASELINES, MEMOIZED_BASELINES, baseline
 from hdr4me.comparison.data import named, public_table
 from hdr4me.comparison.measure import Row, measured, supported
 from hdr4me.errors import InvalidInput
@@ -33,7 +33,8 @@ from hdr4me.planner.candidates import (
     sampled_grid,
 )
 from hdr4me.planner.workload import Workload
-from hdr4me.survey import Dimension, Schema, Survey
+from hdr4me.survey import Dimension, Question, Schema, Survey
+from hdr4me.survey.question import split_budget
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -125,6 +126,13 @@ class _Part:
             return Survey(schema, epsilon=epsilon, blocks=block_names(schema.names, best))
         if name == PAIR:
             return Survey(schema, epsilon=epsilon, sampled=m, pairs=neighbors(schema))
+        if name in BASELINES or name in MEMOIZED_BASELINES:
+            of_answer = split_budget(epsilon, m)
+            memoized = None if self.memoized is None else split_budget(self.memoized, m)
+            sizes = {len(x.categories) for x in schema}
+            made = {v: baseline(name, of_answer, v, memoized) for v in sizes}
+            questions = [Question((j,), made[len(x.categories)]) for j, x in enumerate(schema)]
+            return Survey.from_questions(schema, epsilon=epsilon, sampled=m, questions=questions)
         chosen: dict[str, Any] = {self.kind.option: name} if self.kind.option and name != MEMOIZED else {}
         return Survey(schema, epsilon=epsilon, sampled=m, memoized_epsilon=self.memoized, **chosen)
 
@@ -311,7 +319,7 @@ def compare(
     mechanisms
         The mechanisms to compare; by default some for each kind of column. Numbers: every registered mechanism, "pair"
         and "agreement". Categories: "grr", "subset", "projective", "oue" and "histogram", and the baselines "sue",
-        "the", "olh", "hadamard" and "dbitflip". Optional numbers: "optional". Vectors: "codebook". Selections:
+        "the", "olh", "blh", "hadamard" and "dbitflip". Optional numbers: "optional". Vectors: "codebook". Selections:
         "privset". With `memoized_epsilon`: "two_stages" and, for categories, "l_grr", "l_sue", "l_osue" and "loloha".
     statistic
         The statistic of numbers: "mean", "median" or "variance". Other kinds are compared by shares and means.

@@ -30,7 +30,9 @@ MAX_EPSILON = 20.0  # of a baseline: beyond, its weights of 32 bits would be 0
 Probability = Fraction | float
 
 
-def pure(name: str, epsilon: float, size: int, p: Probability, q: Probability, sent: Probability = 1) -> UnaryEncoding:
+def pure(
+    name: str, epsilon: float, size: int, p: Probability, q: Probability, sent: Probability = 1
+) -> UnaryEncoding:
     """An entry is sent with probability `sent`, and then as 1 with probability p (own category) or q (any other).
 
     Rounding lowers p and raises q, which makes the channel more private.
@@ -41,7 +43,9 @@ def pure(name: str, epsilon: float, size: int, p: Probability, q: Probability, s
     rows = (every - other, other), (every - own, own)
     if every == ONE:
         return UnaryEncoding(name, float(epsilon), size, decode, rows)
-    return UnaryEncoding(name, float(epsilon), size, (*decode, 0.0), tuple((*row, ONE - every) for row in rows))
+    return UnaryEncoding(
+        name, float(epsilon), size, (*decode, 0.0), tuple((*row, ONE - every) for row in rows)
+    )
 
 
 def sue(epsilon: float, size: int) -> UnaryEncoding:
