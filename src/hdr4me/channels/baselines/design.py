@@ -39,10 +39,10 @@ def pure(
     """
     every = round(sent * ONE)
     own, other = math.floor(p * every), math.ceil(q * every)
-    decode = -other / (own - other), (every - other) / (own - other)
+    decode = [weight / (own - other) * ONE / every for weight in (-other, every - other)]
     rows = (every - other, other), (every - own, own)
     if every == ONE:
-        return UnaryEncoding(name, float(epsilon), size, decode, rows)
+        return UnaryEncoding(name, float(epsilon), size, tuple(decode), rows)
     return UnaryEncoding(
         name, float(epsilon), size, (*decode, 0.0), tuple((*row, ONE - every) for row in rows)
     )
@@ -103,7 +103,7 @@ def hadamard(epsilon: float, size: int) -> KSubset:
 
 
 def l_sue(epsilon: float, memoized: float, size: int) -> UnaryEncoding:
-    """L-SUE, the basic RAPPOR: symmetric unary encoding in both stages (Erlingsson et al. 2014; Arcolezi et al. 2021)."""
+    """L-SUE, the basic RAPPOR: symmetric unary encoding in both stages (Erlingsson et al.; Arcolezi et al. 2021)."""
     return replace(staged_symmetric(epsilon, memoized, size), mechanism="l_sue")
 
 
