@@ -129,8 +129,8 @@ class _Part:
         if name in BASELINES or name in MEMOIZED_BASELINES:
             of_answer = split_budget(epsilon, m)
             memoized = None if self.memoized is None else split_budget(self.memoized, m)
-            sizes = {len(x.categories) for x in schema}
-            made = {v: baseline(name, of_answer, v, memoized) for v in sizes}
+            lengths = {len(x.categories) for x in schema}
+            made = {v: baseline(name, of_answer, v, memoized) for v in lengths}
             questions = [Question((j,), made[len(x.categories)]) for j, x in enumerate(schema)]
             return Survey.from_questions(schema, epsilon=epsilon, sampled=m, questions=questions)
         chosen: dict[str, Any] = {self.kind.option: name} if self.kind.option and name != MEMOIZED else {}
