@@ -24,17 +24,7 @@ from peers import Peers, open_peers, zipf
 ROOT = Path(__file__).parents[1]
 PROTOCOLS = {
     "multi-freq-ldpy": ("GRR", "SUE", "OUE", "BLH", "OLH", "SS", "THE"),
-    "pure-ldp": (
-        "DE",
-        "SUE",
-        "OUE",
-        "BLH",
-        "OLH",
-        "SHE",
-        "THE",
-        "HR",
-        "HM",
-    ),  # its sketches fail under NumPy 2
+    "pure-ldp": ["DE", "SUE", "OUE", "BLH", "OLH", "FLH", "SHE", "THE", "HR", "HM", "CMS", "HCMS", "PCS"],
 }
 LONGITUDINAL = ("L_GRR", "L_SUE", "L_OUE", "L_SOUE", "L_OSUE", "LOLOHA", "L_BLH")
 CASES = ((10, 1.0), (100, 1.0), (100, 4.0))

@@ -108,10 +108,32 @@ def longitudinal(
     return {"estimate": [float(x) for x in aggregate(reports, *arguments, permanent, first, **own)]}
 
 
+HASHES, WIDTH = (
+    128,
+    1024,
+)  # of the sketches: Apple's width, and enough hash functions that collisions average out
+FUNCTIONS = (
+    10_000  # of fast local hashing; with fewer, the collisions of its fixed functions bias the estimates
+)
+COHORTS, BLOOM_BITS, BLOOM_HASHES = 8, 128, 2  # of RAPPOR, near its paper's example
+
+
+class _Arrays:
+    """NumPy for pure-LDP's sketches: `zeros(None)`, which NumPy 2 refuses, is a scalar as before."""
+
+    def __getattr__(self, name: str) -> Any:
+        np: Any = import_module("numpy")
+        return (
+            (lambda shape: np.zeros(() if shape is None else shape)) if name == "zeros" else getattr(np, name)
+        )
+
+
 def _pure(protocol: str, epsilon: float, k: int) -> tuple[Any, Any]:
     """pure-LDP."""
     at: dict[str, Any] = {"index_mapper": lambda x: x}
     where = "pure_ldp.frequency_oracles"
+    base: Any = import_module("pure_ldp.core._freq_oracle_server")
+    base.np = _Arrays()
     if protocol in ("BLH", "OLH"):
         module = import_module(f"{where}.local_hashing")
         client = module.LHClient(epsilon, k, use_olh=protocol == "OLH", **at)
@@ -133,6 +155,24 @@ def _pure(protocol: str, epsilon: float, k: int) -> tuple[Any, Any]:
         module = import_module(f"{where}.hadamard_response")
         server = module.HadamardResponseServer(epsilon, k, **at)
         client = module.HadamardResponseClient(epsilon, k, server.get_hash_funcs(), **at)
+    elif protocol in ("CMS", "HCMS"):
+        module = import_module(f"{where}.apple_cms")
+        own = {"is_hadamard": protocol == "HCMS"}
+        server = module.CMSServer(epsilon, HASHES, WIDTH, **own)
+        client = module.CMSClient(epsilon, server.get_hash_funcs(), WIDTH, **own)
+    elif protocol == "PCS":  # its estimates lack the factor (e^ε + 1)/(e^ε − 1), which is put in
+        module = import_module(f"{where}.priv_count_sketch")
+        server = module.PCSServer(epsilon, HASHES, WIDTH, use_median=False, **at)
+        client = module.PCSClient(epsilon, HASHES, WIDTH, server.get_hash_funcs())
+    elif protocol == "RAPPOR":
+        module = import_module(f"{where}.rappor")
+        f = 2 / (math.exp(epsilon / (2 * BLOOM_HASHES)) + 1)
+        server = module.RAPPORServer(f, BLOOM_BITS, BLOOM_HASHES, k, COHORTS, **at)
+        client = module.RAPPORClient(f, BLOOM_BITS, server.get_hash_funcs(), COHORTS, **at)
+    elif protocol == "FLH":
+        module = import_module(f"{where}.local_hashing")
+        server = module.FastLHServer(epsilon, k, FUNCTIONS, **at)
+        client = module.FastLHClient(epsilon, k, FUNCTIONS, **at)
     else:
         module = import_module(f"{where}.direct_encoding")
         client, server = module.DEClient(epsilon, k, **at), module.DEServer(epsilon, k, **at)
@@ -140,7 +180,8 @@ def _pure(protocol: str, epsilon: float, k: int) -> tuple[Any, Any]:
     def estimate(reports: list[Any]) -> Any:
         server.aggregate_all(reports)
         found = server.estimate_all(range(k), suppress_warnings=True, normalization=0)
-        return [x / len(reports) for x in found]
+        factor = 1 / math.tanh(epsilon / 2) if protocol == "PCS" else 1.0
+        return [factor * x / len(reports) for x in found]
 
     return client.privatise, estimate
 

@@ -14,7 +14,7 @@ def test_the_page_has_the_measured_ratios() -> None:
     page = (ROOT / "docs" / "comparing.md").read_text("utf-8")
     results = (ROOT / "benchmarks" / "results" / "peers_protocols.md").read_text("utf-8")
     rows = re.findall(r"^\| (?:[\w-]+ \| )?(\w+) \| (.* ± .*) \|$", results, re.MULTILINE)
-    assert len(rows) == 7 + 9 + 7
+    assert len(rows) == 7 + 13 + 7
     for protocol, cells in rows:
         named = protocol.replace("L_BLH", "longitudinal BLH").replace("_", "-")
         assert named in page

@@ -140,6 +140,7 @@ FAMILIES: Registry[type[Family]] = Registry(
         "privset": "hdr4me.channels.privset:PrivSet",
         "agreement": "hdr4me.channels.agreement:Agreement",
         "codebook": "hdr4me.channels.codebook:Codebook",
+        "hadamard": "hdr4me.channels.baselines.channel:Hadamard",
     },
 )
 

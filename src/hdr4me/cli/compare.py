@@ -133,6 +133,9 @@ def compare(
     column: Annotated[Texts, Option(metavar="<str>", help="Use only these columns (repeat).")] = None,
     schema: SCHEMA = None,
     sampled: Annotated[int, Option(help="Number of questions that each person answers.")] = 1,
+    memoized_epsilon: Annotated[
+        float | None, Option(help="Compare memoized responses with this budget for all reports.")
+    ] = None,
     users: Annotated[int | None, Option(help="Number of simulated users; default: the rows.")] = None,
     repeats: Annotated[int, Option(help="Simulated collections per row.")] = 20,
     no_recalibration: Annotated[
@@ -148,7 +151,8 @@ def compare(
 
     The command uses true values, also for ranges and categories: use it with public or synthetic data only. With
     --schema it also compares optional numbers, selections and vectors. Mechanisms: optimal, duchi …, pair and agreement
-    for numbers; grr, subset … for categories; optional; codebook (vectors); privset (selections).
+    for numbers; grr, subset … and the baselines sue, the, olh, blh, hadamard,
+    dbitflip for categories; optional; codebook (vectors); privset (selections).
 
     Example: hdr4me compare people.csv --epsilon 0.5,1,2,4 --output compare.html
     """
@@ -169,6 +173,7 @@ def compare(
             schema=known,
             columns=column,
             sampled=sampled,
+            memoized_epsilon=memoized_epsilon,
             users=users,
             repeats=repeats,
             recalibrate=not no_recalibration,

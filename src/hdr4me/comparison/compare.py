@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hdr4me.channels.baselines import BASELINES, MEMOIZED_BASELINES, baseline
 from hdr4me.comparison.data import named, public_table
 from hdr4me.comparison.measure import Row, measured, supported
 from hdr4me.errors import InvalidInput
@@ -32,7 +33,8 @@ from hdr4me.planner.candidates import (
     sampled_grid,
 )
 from hdr4me.planner.workload import Workload
-from hdr4me.survey import Dimension, Schema, Survey
+from hdr4me.survey import Dimension, Question, Schema, Survey
+from hdr4me.survey.question import split_budget
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,10 +71,18 @@ KINDS = {
     ("vector", False): Kind("vectors", (CODEBOOK,)),
     ("vector", True): Kind("optional vectors", (CODEBOOK,)),
     ("category", False): Kind(
-        "categories", ("grr", "subset", "oue"), lambda: ("projective", "histogram"), "categorical"
+        "categories",
+        ("grr", "subset", "oue"),
+        lambda: ("projective", "histogram", *BASELINES),
+        "categorical",
     ),
     ("selection", False): Kind("selections", (PRIVSET,)),
 }  # by the input kind of a dimension, and whether "no value" is an answer
+MEMOIZED = "two_stages"  # the default of a survey with memoized responses
+MEMOIZED_KINDS = {
+    ("number", False): Kind("numbers", (MEMOIZED,), numbers=True),
+    ("category", False): Kind("categories", (MEMOIZED,), lambda: tuple(MEMOIZED_BASELINES), "categorical"),
+}
 
 
 @dataclass(frozen=True)
@@ -83,6 +93,7 @@ class _Part:
     schema: Schema
     mechanisms: tuple[str, ...]
     chosen: bool
+    memoized: float | None
 
     def statistics(self, of_numbers: str) -> tuple[str, ...]:
         """The statistics to compare; `of_numbers` is the one for numbers."""
@@ -115,29 +126,39 @@ class _Part:
             return Survey(schema, epsilon=epsilon, blocks=block_names(schema.names, best))
         if name == PAIR:
             return Survey(schema, epsilon=epsilon, sampled=m, pairs=neighbors(schema))
-        chosen: dict[str, Any] = {self.kind.option: name} if self.kind.option else {}
-        return Survey(schema, epsilon=epsilon, sampled=m, **chosen)
+        if name in BASELINES or name in MEMOIZED_BASELINES:
+            of_answer = split_budget(epsilon, m)
+            memoized = None if self.memoized is None else split_budget(self.memoized, m)
+            lengths = {len(x.categories) for x in schema}
+            made = {v: baseline(name, of_answer, v, memoized) for v in lengths}
+            questions = [Question((j,), made[len(x.categories)]) for j, x in enumerate(schema)]
+            return Survey.from_questions(schema, epsilon=epsilon, sampled=m, questions=questions)
+        chosen: dict[str, Any] = {self.kind.option: name} if self.kind.option and name != MEMOIZED else {}
+        return Survey(schema, epsilon=epsilon, sampled=m, memoized_epsilon=self.memoized, **chosen)
 
 
-def _parts(schema: Schema, mechanisms: Sequence[str] | None) -> tuple[list[_Part], list[str]]:
+def _parts(
+    schema: Schema, mechanisms: Sequence[str] | None, memoized: float | None
+) -> tuple[list[_Part], list[str]]:
     """The kinds of a schema with the mechanisms for each, and notes about kinds without a listed mechanism."""
-    known = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.mechanisms))
+    kinds = KINDS if memoized is None else MEMOIZED_KINDS
+    known = tuple(dict.fromkeys(name for kind in kinds.values() for name in kind.mechanisms))
     for name in mechanisms or ():
         if name not in known:
             raise InvalidInput.of("mechanisms", name, f"one of {', '.join(known)}")
     parts, notes = list[_Part](), list[str]()
-    own: dict[tuple[str, bool], list[Dimension]] = {key: [] for key in KINDS}
+    own: dict[tuple[str, bool], list[Dimension]] = {key: [] for key in kinds}
     for dimension in schema:
         own.setdefault((dimension.input_kind, dimension.has_gaps), []).append(dimension)
     for key, dimensions in own.items():
-        kind = KINDS.get(key)
+        kind = kinds.get(key)
         if kind is None:
             words = f"dimensions of input kind {key[0]!r} are not compared"
             notes.append(f"{named(x.name for x in dimensions)} left out: {words}")
             continue
         chosen = tuple(x for x in mechanisms or kind.usual if x in kind.mechanisms)
         if dimensions and chosen:
-            parts.append(_Part(kind, Schema(dimensions), chosen, mechanisms is not None))
+            parts.append(_Part(kind, Schema(dimensions), chosen, mechanisms is not None, memoized))
         elif dimensions:
             words = f"no mechanism for {kind.name} is among {', '.join(mechanisms or ())}"
             notes.append(f"{named(x.name for x in dimensions)} left out: {words}; add {kind.usual[0]}")
@@ -278,6 +299,7 @@ def compare(
     schema: Schema | None = None,
     columns: Sequence[str] | None = None,
     sampled: int = 1,
+    memoized_epsilon: float | None = None,
     users: int | None = None,
     repeats: int = 20,
     recalibrate: bool = True,
@@ -296,8 +318,9 @@ def compare(
         The budgets of a report.
     mechanisms
         The mechanisms to compare; by default some for each kind of column. Numbers: every registered mechanism, "pair"
-        and "agreement". Categories: "grr", "subset", "projective", "oue" and "histogram". Optional numbers: "optional".
-        Vectors: "codebook". Selections: "privset".
+        and "agreement". Categories: "grr", "subset", "projective", "oue" and "histogram", and the baselines "sue",
+        "the", "olh", "blh", "hadamard" and "dbitflip". Optional numbers: "optional". Vectors: "codebook". Selections:
+        "privset". With `memoized_epsilon`: "two_stages" and, for categories, "l_grr", "l_sue", "l_osue" and "loloha".
     statistic
         The statistic of numbers: "mean", "median" or "variance". Other kinds are compared by shares and means.
     schema
@@ -306,6 +329,8 @@ def compare(
         The columns to use if there is no schema.
     sampled
         The number of questions of one kind that each user answers; always 1 for blocks ("agreement").
+    memoized_epsilon
+        The budget of any number of memoized responses of an unchanged value, as for `Survey`; one report is simulated.
     users
         The number of users to draw from the rows with replacement; by default each row is one user.
     repeats
@@ -337,7 +362,7 @@ def compare(
             raise InvalidInput.of("users", users, "an integer from 10 to 10000000")
         table = table.take(rng.integers(0, table.num_rows, users))
     rows: list[Row] = []
-    parts, left_out = _parts(known, mechanisms)
+    parts, left_out = _parts(known, mechanisms, memoized_epsilon)
     notes += left_out
     runs = [(part, *run) for part in parts for run in product(budgets, part.mechanisms)]
     for part, budget, name in runs:

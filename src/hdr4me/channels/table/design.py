@@ -32,7 +32,16 @@ def staged_category(epsilon: float, memoized: float, size: int) -> UnaryEncoding
     The memoized stage is optimized unary encoding: it keeps a present entry with probability 1/2. The fresh stage flips
     each entry with one probability, so that one report has the distribution of optimized unary encoding under ε.
     """
-    first = _half(_least(_half, entries_ratio, memoized))
+    return _staged(epsilon, memoized, size, _half)
+
+
+def staged_symmetric(epsilon: float, memoized: float, size: int) -> UnaryEncoding:
+    """The same with symmetric unary encoding as the memoized stage: it flips each entry with one probability."""
+    return _staged(epsilon, memoized, size, _flip)
+
+
+def _staged(epsilon: float, memoized: float, size: int, stage: Callable[[int], Rows]) -> UnaryEncoding:
+    first = stage(_least(stage, entries_ratio, memoized))
     second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), entries_ratio, epsilon))
     rows = product_rows(first, second)
     p, q = (Fraction(rows[present][1], ONE) for present in (1, 0))
