@@ -69,6 +69,8 @@ class Dimension(ABC):
 
     kind: ClassVar[str]
     _column: ClassVar[str] = "DistinctColumn"  # the class in `columns.py` that cleans whole columns
+    is_text: ClassVar[bool] = False  # its column holds texts, which are kept as they are written
+    in_matrix: ClassVar[bool] = True  # a matrix of numbers may hold it: as a number, or as the index of a category
     name: str
 
     @property
@@ -144,6 +146,16 @@ class Dimension(ABC):
     def leaves(self) -> tuple[Dimension, ...]:
         """The dimensions whose rules clean the columns: itself, or the parts that it is derived from."""
         return (self,)
+
+    def value_in(self, record: Mapping[str, Any]) -> Any:
+        """Its raw value in a record: that of its column, or a tuple for several columns."""
+        values: list[Any] = []
+        for name in self.columns:
+            try:
+                values.append(record.get(name))
+            except Exception:  # a user-defined mapping may raise any exception
+                values.append(None)
+        return values[0] if len(values) == 1 else tuple(values)
 
     def within(self, others: Mapping[str, Dimension]) -> Dimension:
         """The dimension in a schema of these dimensions, by name; itself unless it is computed from others."""
@@ -233,15 +245,25 @@ DIMENSIONS: Registry[type[Dimension]] = Registry(
         "vector": "hdr4me.survey.vector:Vector",
         "bucket": "hdr4me.survey.derived:Bucket",
         "joint": "hdr4me.survey.derived:Joint",
+        "hash": "hdr4me.survey.derived:Hash",
+        "prefix": "hdr4me.survey.derived:Prefix",
+        "outer": "hdr4me.survey.derived:Outer",
     },
 )
 
 
-_GUESSED = {"product": "product", "joint": "joint", "edges": "bucket"}
+_GUESSED = {  # the type of a dimension with this field
+    "product": "product",
+    "joint": "joint",
+    "edges": "bucket",
+    "buckets": "hash",
+    "prefix": "prefix",
+    "outer": "outer",
+}
 
 
 def dimension_from_dict(item: Any) -> Dimension:
-    """The dimension of a document; `type` may be omitted for numbers, categories and products."""
+    """The dimension of a document; `type` may be omitted except for selections and vectors."""
     if not isinstance(item, Mapping):
         raise FormatError(f"a dimension must be an object, not {item!r}")
     fields = dict(item)
