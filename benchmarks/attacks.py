@@ -100,7 +100,7 @@ def measured(name: str, channel: Channel, draws: int) -> tuple[str, bool]:
         found = attack(channel, draws)
     below = found <= channel.epsilon
     line = (
-        f"| {name} | {draws:,} | {channel.epsilon:g} | {log_upper(channel.loss):.9f} | {found:.5f} | "
+        f"| {name} | {draws:,} | {channel.epsilon:g} | {log_upper(channel.likelihood_ratio):.9f} | {found:.5f} | "
         f"{'yes' if below else 'NO'} | {time.process_time() - start:.0f} |"
     )
     return line, below

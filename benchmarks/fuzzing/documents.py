@@ -63,26 +63,26 @@ def fuzz_survey(random: Random, folder: Path) -> int:
 
 def _prove(survey: Survey) -> None:
     """By exact fractions and nothing of ours: no row tells more than the survey's ε, all answers together."""
-    losses = sorted((_channel_loss(question.channel) for question in survey.questions), reverse=True)
+    ratios = sorted((_channel_ratio(question.channel) for question in survey.questions), reverse=True)
     total = Fraction(1)
-    for loss in losses[: survey.sampled]:
-        total *= loss
+    for ratio in ratios[: survey.sampled]:
+        total *= ratio
     with localcontext() as context:
         context.prec = 60
         limit = Decimal(survey.epsilon).exp()
     if Decimal(total.numerator) / Decimal(total.denominator) > limit * (1 + Decimal("1e-40")):
-        raise Wrong(f"a survey of epsilon {survey.epsilon} was accepted with loss {float(total)}")
+        raise Wrong(f"a survey of epsilon {survey.epsilon} was accepted with ratio {float(total)}")
 
 
-def _channel_loss(channel: Channel) -> Fraction:
-    """The loss of a channel, from its numbers alone."""
+def _channel_ratio(channel: Channel) -> Fraction:
+    """The ratio of a channel, from its numbers alone."""
     if isinstance(channel, KSubset):
         n, k, heavy = channel.family.n_outputs, channel.family.n_heavy, Fraction(channel.weight, 2**32)
         return (heavy / k) / ((1 - heavy) / (n - k))
-    return _loss(channel.rows, channel.kind)
+    return _ratio(channel.rows, channel.kind)
 
 
-def _loss(rows: Any, kind: str) -> Fraction:
+def _ratio(rows: Any, kind: str) -> Fraction:
     worst = Fraction(1)
     for row in rows:
         if sum(row) != 2**32 or min(row) < 0:

@@ -18,7 +18,7 @@ import memoized_attacks
 from hdr4me.accounting.repeated import composite, guessed, repeated, second_moment
 from hdr4me.channels import Channel, UnaryEncoding
 from hdr4me.channels import Table as TableChannel
-from hdr4me.channels.proof import column_loss, entries_loss
+from hdr4me.channels.proof import column_ratio, entries_ratio
 from hdr4me.client import Ledger, MemoizedClient, ledger_file
 from hdr4me.client.client import decide
 from hdr4me.client.ledger_file import beside
@@ -62,7 +62,7 @@ def ratio(first: Distribution, second: Distribution) -> Fraction:
 @pytest.mark.parametrize("table", TABLES)
 def test_any_two_histories_with_the_same_pattern_of_change(table: Table) -> None:
     """The ratio is at most loss^k for k visited rows: all pairs of histories of three reports, all secrets."""
-    loss = column_loss(table)
+    loss = column_ratio(table)
     distributions = {
         history: memoized_distribution(table, history) for history in product(range(len(table)), repeat=T)
     }
@@ -90,7 +90,7 @@ def test_numbers_between_levels(table: Table) -> None:
 
     The patterns of two histories must agree for each rounding fraction.
     """
-    quarter, loss = 4, column_loss(table)
+    quarter, loss = 4, column_ratio(table)
     positions = range(quarter * (len(table) - 1) + 1)
 
     def rows(history: Sequence[int], fraction: int) -> tuple[int, ...]:
@@ -121,7 +121,7 @@ def test_numbers_between_levels(table: Table) -> None:
 @pytest.mark.parametrize("table", [[[3, 1], [2, 2]], [[2, 1, 1], [1, 1, 2]]])
 def test_unary_encoding_with_a_word_for_each_row(table: Table) -> None:
     """Three categories, two reports: all vectors of codes, by the product of independent words."""
-    loss, v, total = entries_loss(table), 3, sum(table[0])
+    loss, v, total = entries_ratio(table), 3, sum(table[0])
 
     def vector(category: int, codes: Sequence[int]) -> Fraction:
         return math.prod(
@@ -310,7 +310,7 @@ def test_histories_alike_until_the_budget_is_spent(kind: str, m: int, reports: i
     survey, records = survey_of(kind, m)
     assert [len(q.dimensions) for q in survey.questions] == [len(records[0][0])] * m
     ratios = [worst_ratios(question.channel) for question in survey.questions]
-    loss = max(question.channel.loss for question in survey.questions)
+    loss = max(question.channel.likelihood_ratio for question in survey.questions)
     for budget in range(m, m + 3):
         groups: defaultdict[Any, set[Shown]] = defaultdict(set)
         for history, shown in every_history(survey, records, budget, reports).items():
@@ -331,7 +331,7 @@ def test_a_budget_that_renews(kind: str, m: int, reports: int) -> None:
     """Renewed after two reports: histories that are alike while budget is left, and arbitrary while it is spent."""
     survey, records = survey_of(kind, m)
     ratios = [worst_ratios(question.channel) for question in survey.questions]
-    loss = max(question.channel.loss for question in survey.questions)
+    loss = max(question.channel.likelihood_ratio for question in survey.questions)
     for budget in range(m, m + 2):
         groups: defaultdict[Any, set[Shown]] = defaultdict(set)
         for history, shown in every_history(survey, records, budget, reports, period=2).items():
@@ -377,19 +377,19 @@ STAGES: list[tuple[Table, Table]] = [
 def test_the_composite_table_is_proven(first: Table, second: Table) -> None:
     two = composite(first, second)
     assert {sum(row) for row in two.rows} == {sum(first[0]) * sum(second[0])}
-    assert two.exact_loss(1) == two.loss
-    losses = [two.exact_loss(n) for n in range(1, 6)]
+    assert two.exact_ratio(1) == two.likelihood_ratio
+    losses = [two.exact_ratio(n) for n in range(1, 6)]
     assert losses == sorted(losses)  # more reports tell more …
     for n, loss in enumerate(losses, start=1):
         assert loss <= two.bound(n)  # … but never more than the memoized stage, nor than fresh reports would
-    assert losses[-1] < two.memoized_loss
-    assert two.loss < min(two.memoized_loss, column_loss(second))
+    assert losses[-1] < two.memoized_ratio
+    assert two.likelihood_ratio < min(two.memoized_ratio, column_ratio(second))
 
 
 def test_one_report_of_two_stages_is_one_table_of_the_same_contraction() -> None:
     """c∞ = 3/4, c_i = 1/2: the product is the response with c = 3/8, whose loss is (1 + c)/(1 − c) = 11/5."""
     two = composite([[7, 1], [1, 7]], [[3, 1], [1, 3]])
-    assert two.loss == (1 + Fraction(3, 8)) / (1 - Fraction(3, 8))
+    assert two.likelihood_ratio == (1 + Fraction(3, 8)) / (1 - Fraction(3, 8))
 
 
 def test_tables_of_sixteen_bits_make_a_table_of_a_survey() -> None:
@@ -456,7 +456,7 @@ def test_two_stages_over_every_history(first: Table, second: Table) -> None:
     """
     survey, records = survey_of("grr", 1)
     rows = {x: k for k, x in enumerate((0, 1, 3))}
-    two, fresh = composite(first, second), column_loss(second)
+    two, fresh = composite(first, second), column_ratio(second)
     for budget in (1, 2, 3):
         groups: defaultdict[Any, set[tuple[int, ...]]] = defaultdict(set)
         for history, shown in every_history(survey, records, budget, T).items():
@@ -469,7 +469,7 @@ def test_two_stages_over_every_history(first: Table, second: Table) -> None:
         for (_, paid), alike in groups.items():
             for a, b in product(alike, repeat=2):
                 found = ratio(distributions[a], distributions[b])
-                assert found <= two.memoized_loss**paid
+                assert found <= two.memoized_ratio**paid
                 assert found <= math.prod(two.bound(a.count(row)) for row in set(a))
 
 
@@ -481,7 +481,7 @@ def test_two_stages_of_a_unary_encoding_over_every_history() -> None:
     stages = getattr(channel, "stages", None)
     assert stages is not None
     first, second = [list(row) for row in stages.first], [list(row) for row in stages.second]
-    memoized, fresh = entries_loss(first), column_loss(second)
+    memoized, fresh = entries_ratio(first), column_ratio(second)
 
     @cache
     def entry(pattern_of_rows: tuple[int, ...], present: frozenset[int]) -> Distribution:

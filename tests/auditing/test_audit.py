@@ -24,7 +24,7 @@ def test_a_correct_survey_passes(mechanism: str, categorical: str) -> None:
     survey = Survey(SCHEMA, epsilon=2.0, mechanism=mechanism, sampled=2, categorical=categorical)
     found = audit(survey, draws=50_000)
     assert found.passed
-    assert found.loss <= exp_lower(2.0)
+    assert found.likelihood_ratio <= exp_lower(2.0)
     assert found.epsilon_proven <= 2.0 * (1 + 1e-12)
     for finding in found.findings:
         assert finding.epsilon_attacked <= finding.epsilon_declared

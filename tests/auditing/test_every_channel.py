@@ -48,7 +48,7 @@ def _tampered(channel: Channel) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", CHANNELS)
 def test_a_tampered_channel_is_refused(name: str) -> None:
     channel = CHANNELS[name]
-    assert channel_from_dict(channel.to_dict()).loss == channel.loss
+    assert channel_from_dict(channel.to_dict()).likelihood_ratio == channel.likelihood_ratio
     for document in _tampered(channel):
         with pytest.raises(HDR4MEError):
             channel_from_dict(document)

@@ -79,7 +79,7 @@ def _prove(channel: Channel) -> None:
     worst = max(
         channel.probability(x, y) / channel.probability(z, y) for x in inputs for z in inputs for y in used
     )
-    assert channel.loss == worst
+    assert channel.likelihood_ratio == worst
     first, second = channel.worst_pair()
     assert max(channel.probability(first, y) / channel.probability(second, y) for y in used) == worst
     for output in outputs:

@@ -38,9 +38,9 @@ def test_the_law_by_enumeration(prove, d: int, k_all: int, k: int, epsilon: floa
         assert heavy == [k, k]
     first, second = made.worst_pair()
     largest = max(made.probability(first, y) / made.probability(second, y) for y in outputs)
-    assert largest == made.loss
+    assert largest == made.likelihood_ratio
     for x, z in product(range(0, made.n_inputs, 3), repeat=2):
-        assert max(made.probability(x, y) / made.probability(z, y) for y in outputs) <= made.loss
+        assert max(made.probability(x, y) / made.probability(z, y) for y in outputs) <= made.likelihood_ratio
 
 
 class Every:

@@ -70,8 +70,10 @@ def test_the_heaviest_weight_is_the_last_that_is_proven(v: int, w: int, epsilon:
     """One unit more and the loss exceeds the rational bound; e^epsilon itself, by mpmath, is never exceeded."""
     channel = channel_of(v, w, epsilon)
     with mpmath.workdps(60):
-        assert mpmath.mpf(channel.loss.numerator) / channel.loss.denominator <= mpmath.exp(epsilon)
-    assert channel.loss <= exp_lower(epsilon)
+        assert mpmath.mpf(
+            channel.likelihood_ratio.numerator
+        ) / channel.likelihood_ratio.denominator <= mpmath.exp(epsilon)
+    assert channel.likelihood_ratio <= exp_lower(epsilon)
     if channel.weight < ONE - 1:
         with pytest.raises(InvalidInput, match="leaks a factor of"):
             replace(channel, weight=channel.weight + 1)
@@ -80,7 +82,7 @@ def test_the_heaviest_weight_is_the_last_that_is_proven(v: int, w: int, epsilon:
 def test_the_loss_is_one_fraction() -> None:
     channel = channel_of(10, 3)
     heavy, light = comb(9, 2), comb(9, 3)
-    assert channel.loss == Fraction(channel.weight * light, (ONE - channel.weight) * heavy)
+    assert channel.likelihood_ratio == Fraction(channel.weight * light, (ONE - channel.weight) * heavy)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_sets_of_one_are_the_table_of_randomised_response(v: int, epsilon: float
     channel, table = response(epsilon, v), grr(epsilon, v)
     assert channel.rows == tuple(map(tuple, table.weights.tolist()))
     assert table.channel() == channel
-    assert channel.loss == table.privacy_loss
+    assert channel.likelihood_ratio == table.likelihood_ratio
     assert channel.decode == pytest.approx(tuple(table.decode))
     for x in range(min(v, 3)):
         for y in range(min(v, 3)):
@@ -144,7 +146,7 @@ def test_through_a_document(v: int, w: int) -> None:
     again = channel_from_dict(channel.to_dict())
     assert again == channel
     assert again.to_dict() == channel.to_dict()
-    assert again.loss == channel.loss
+    assert again.likelihood_ratio == channel.likelihood_ratio
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdr4me.channels.proof import column_loss, entries_loss, exp_lower, log_upper
+from hdr4me.channels.proof import column_ratio, entries_ratio, exp_lower, log_upper
 from hdr4me.errors import InvalidInput
 
 EPSILONS = [0.0, 1e-300, 1e-9, 1e-3, 0.1, 0.5, 1.0, 2.0, 7.5, 30.0, 709.0, 710.0, 5000.0]
@@ -54,14 +54,14 @@ def test_refuses_what_is_no_budget(epsilon):
 
 
 def test_column_loss_is_the_worst_column():
-    assert column_loss([[4, 1, 1], [2, 3, 1]]) == 3
-    assert column_loss([[4, 0], [4, 0]]) == 1
+    assert column_ratio([[4, 1, 1], [2, 3, 1]]) == 3
+    assert column_ratio([[4, 0], [4, 0]]) == 1
 
 
 @pytest.mark.parametrize("rows", [[[1, 3], [0, 4]], [[-1, 5], [2, 2]]])
 def test_column_loss_refuses_a_revealing_column(rows):
     with pytest.raises(InvalidInput, match="column 0"):
-        column_loss(rows)
+        column_ratio(rows)
 
 
 def test_entries_loss_is_the_product_of_both_directions():
@@ -70,12 +70,12 @@ def test_entries_loss_is_the_product_of_both_directions():
     brute = max(
         Fraction(rows[1][y] * rows[0][z], rows[0][y] * rows[1][z]) for y in range(3) for z in range(3)
     )
-    assert entries_loss(rows) == brute
+    assert entries_ratio(rows) == brute
 
 
 def test_entries_loss_needs_two_rows():
     with pytest.raises(InvalidInput, match="2"):
-        entries_loss([[1, 1]])
+        entries_ratio([[1, 1]])
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_log_upper_refuses_less_than_one():
 def test_imports_nothing_but_the_standard_library():
     code = (
         "import sys; sys.modules['numpy']=None; sys.modules['scipy']=None;"
-        "import hdr4me.channels.proof as e; print(e.column_loss([[1,2],[2,1]]))"
+        "import hdr4me.channels.proof as e; print(e.column_ratio([[1,2],[2,1]]))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "2"

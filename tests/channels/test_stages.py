@@ -7,7 +7,7 @@ import pytest
 
 import hdr4me as hd
 from hdr4me.channels import Table, UnaryEncoding, channel_from_dict
-from hdr4me.channels.proof import ONE, column_loss, entries_loss, exp_lower
+from hdr4me.channels.proof import ONE, column_ratio, entries_ratio, exp_lower
 from hdr4me.channels.table.channel import STAGE_ONE, Stages, product_rows
 from hdr4me.channels.table.design import staged_category, staged_number
 from hdr4me.errors import FormatError, InvalidInput
@@ -18,13 +18,13 @@ BUDGETS = [(0.1, 0.2), (0.5, 1.0), (1.0, 3.0), (1.0, 8.0), (2.0, 2.5), (4.0, 6.0
 @pytest.mark.parametrize(("epsilon", "memoized"), BUDGETS)
 def test_both_losses_are_within_their_budgets_and_close_to_them(epsilon: float, memoized: float) -> None:
     for channel, loss in (
-        (staged_number(epsilon, memoized), column_loss),
-        (staged_category(epsilon, memoized, 5), entries_loss),
+        (staged_number(epsilon, memoized), column_ratio),
+        (staged_category(epsilon, memoized, 5), entries_ratio),
     ):
         stages = channel.stages
         assert stages is not None
         assert product_rows(stages.first, stages.second) == channel.weights
-        assert exp_lower(epsilon) * Fraction(99, 100) <= channel.loss <= exp_lower(epsilon)
+        assert exp_lower(epsilon) * Fraction(99, 100) <= channel.likelihood_ratio <= exp_lower(epsilon)
         most = exp_lower(memoized)
         assert most * Fraction(96, 100) <= loss(stages.first) <= most
 

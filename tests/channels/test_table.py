@@ -74,12 +74,12 @@ def changed(table: Table, row: int, cell: int, by: int) -> tuple[tuple[int, ...]
 
 def test_losses_are_exact(mixed: Survey) -> None:
     three, coin, choice, bits = mixed.channels
-    assert three.loss == Fraction(7, 3)
-    assert coin.loss == 3
+    assert three.likelihood_ratio == Fraction(7, 3)
+    assert coin.likelihood_ratio == 3
     assert choice.rows is not None
-    assert choice.loss == Fraction(choice.rows[0][0], choice.rows[0][1]) == 5
-    assert bits.loss == 3
-    assert (optional().loss, pair().loss) == (2, 9)
+    assert choice.likelihood_ratio == Fraction(choice.rows[0][0], choice.rows[0][1]) == 5
+    assert bits.likelihood_ratio == 3
+    assert (optional().likelihood_ratio, pair().likelihood_ratio) == (2, 9)
 
 
 def test_targets_and_running_sums(mixed: Survey, value: Table) -> None:
@@ -159,7 +159,7 @@ def test_one_unit_of_weight_is_noticed(value: Table) -> None:
 def test_a_cell_that_is_never_reported_decodes_to_nothing() -> None:
     """Its value would be in no mean, and so excuse nothing; whoever reported it would count for a great deal."""
     rows = ((3 * QUARTER, 0, QUARTER), (QUARTER, 0, 3 * QUARTER))
-    assert Table("gap", 1.1, {"value": (-2.0, 0.0, 2.0)}, rows).loss == 3
+    assert Table("gap", 1.1, {"value": (-2.0, 0.0, 2.0)}, rows).likelihood_ratio == 3
     for large in (1e-9, 7.0, 1e200):
         with pytest.raises(InvalidInput, match="has a nonzero value for an unused cell"):
             Table("gap", 1.1, {"value": (-2.0, large, 2.0)}, rows)

@@ -105,7 +105,7 @@ def test_broken_promises(change: dict[str, Any], message: str) -> None:
 
 def test_an_entry_that_is_never_reported_decodes_to_nothing() -> None:
     rows = ((3 * ONE // 4, 0, ONE // 4), (HALF, 0, HALF))
-    assert UnaryEncoding("gap", 1.1, 3, (-1.0, 0.0, 3.0), rows).loss == 3
+    assert UnaryEncoding("gap", 1.1, 3, (-1.0, 0.0, 3.0), rows).likelihood_ratio == 3
     with pytest.raises(InvalidInput, match="an unused cell"):
         UnaryEncoding("gap", 1.1, 3, (-1.0, 1e9, 3.0), rows)
 
@@ -130,7 +130,7 @@ def test_designed_unary_encodings_become_channels(epsilon: float) -> None:
     for table in (oue(epsilon), histogram(epsilon, "duchi")):
         channel = table.channel(5)
         assert isinstance(channel, UnaryEncoding)
-        assert (channel.size, channel.loss) == (5, table.privacy_loss)
+        assert (channel.size, channel.likelihood_ratio) == (5, table.likelihood_ratio)
         assert channel.response.marginal().moments([0.0, 1.0]).variance([1.0]) == pytest.approx(
             tuple(table.variance([0.0, 1.0]))
         )

@@ -106,7 +106,7 @@ def test_audit_proves_and_attacks(run, collected) -> None:
     assert found.code == 0
     assert found.json["passed"]
     for table in found.json["tables"]:
-        numerator, denominator = map(int, table["loss"].split("/"))
+        numerator, denominator = map(int, table["likelihood_ratio"].split("/"))
         assert numerator / denominator <= 7.3890561  # e²
         assert 1.5 < table["epsilon_attacked"] <= 2.0
     assert "passes" in run("audit", collected.survey, "--draws", 2000).out

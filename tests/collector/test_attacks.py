@@ -421,7 +421,7 @@ def test_a_transaction_and_the_queue_are_limited_by_bytes() -> None:
             writer.submit(Batch(1, 0, bytes(16), bytes(MOST_BYTES - 16), hour=1))
         with pytest.raises(Refusal, match="too many reports are waiting"):
             writer.submit(Batch(1, 0, bytes(16), bytes(MOST_BYTES), hour=1))
-        assert len(writer._take()) == 2
+        assert len(writer._take()[0]) == 2
 
     asyncio.run(work())
 
@@ -765,6 +765,16 @@ def test_headers_are_limited_also_in_one_segment(small_survey: Survey) -> None:
             with socket.create_connection((host, int(port)), 10) as sock:
                 sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * size + b"\r\n\r\n")
                 assert sock.recv(100).split()[1] == status
+        # The long headers begin in the segment of the request before.
+        with socket.create_connection((host, int(port)), 10) as sock:
+            short = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
+            sock.sendall(short + b"\r\n" + short + b"X-Long: " + b"x" * 17_000)
+            time.sleep(0.1)
+            sock.sendall(b"\r\n\r\n")
+            answers = b""
+            while part := sock.recv(4096):
+                answers += part
+            assert re.findall(rb"HTTP/1.1 (\d+)", answers) == [b"200", b"431"]
 
 
 # -- what an operator sees ---------------------------------------------------------------------------------------

@@ -123,8 +123,8 @@ def test_rows_sum_to_a_power_of_two(value_table: Table) -> None:
 def test_privacy_is_proven_for_every_pair_of_inputs(value_table: Table) -> None:
     rows = value_table.weights.tolist()
     assert _all_pairs_private(rows, exp_lower(value_table.epsilon))
-    assert _all_pairs_private(rows, value_table.privacy_loss)
-    assert value_table.privacy_loss <= exp_lower(value_table.epsilon)
+    assert _all_pairs_private(rows, value_table.likelihood_ratio)
+    assert value_table.likelihood_ratio <= exp_lower(value_table.epsilon)
 
 
 def test_mean_is_the_level_in_fractions(value_table: Table) -> None:
@@ -210,7 +210,7 @@ def test_unary_encoding_is_private_for_every_pair_of_categories(unary_table: Tab
     worst = max(one) / min(one)
     if len(one) <= 40:
         assert all(x / y <= limit for x in one for y in one)
-    assert worst == unary_table.privacy_loss <= limit
+    assert worst == unary_table.likelihood_ratio <= limit
 
 
 def test_unary_encoding_is_unbiased(unary_table: Table) -> None:

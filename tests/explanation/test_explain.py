@@ -13,7 +13,7 @@ import hdr4me as hd
 from hdr4me.cli.app import app
 from hdr4me.errors import InvalidInput
 from hdr4me.explanation.explain import example_report
-from hdr4me.explanation.odds import guess, share, whole_loss
+from hdr4me.explanation.odds import guess, report_ratio, share
 from hdr4me.io.report import decode
 
 MIXED = hd.Schema(
@@ -44,8 +44,8 @@ def test_every_kind_of_question_is_explained_and_the_example_is_a_report(m: int)
 
 def test_a_guess_is_bayes_rule_at_the_proven_loss() -> None:
     survey = hd.Survey(hd.Schema([hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1)]), epsilon=1.0, sampled=2)
-    loss = whole_loss(survey)
-    assert loss == survey.questions[0].channel.loss ** 2
+    loss = report_ratio(survey)
+    assert loss == survey.questions[0].channel.likelihood_ratio ** 2
     assert guess(0.5, loss) == pytest.approx(float(loss / (1 + loss)))
     assert guess(Fraction(1, 10), 9) == pytest.approx(0.5)
     shown = re.search(r"a coin toss \(50 %\) \| at most ([\d.]+) %", hd.explain(survey).markdown())
@@ -97,7 +97,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert (tmp_path / "page.md").read_text("utf-8") == hd.explain(survey, "dpo").markdown()
     assert (tmp_path / "page.html").read_text("utf-8") == hd.explain(survey, "dpo").html()
     numbers = json.loads(run(app, ["explain", str(tmp_path / "survey.json"), "--json"]).stdout)
-    assert numbers["guess_of_one_half_becomes"] == guess(0.5, whole_loss(survey))
+    assert numbers["guess_of_one_half_becomes"] == guess(0.5, report_ratio(survey))
     with pytest.raises(InvalidInput, match=r"page.pdf is not allowed: a .md or .html file"):
         run(
             app,

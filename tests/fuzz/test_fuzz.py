@@ -79,5 +79,5 @@ def test_a_leaking_survey_is_found() -> None:
     class Leaking:
         sampled, epsilon, questions = 1, 1.0, (Question(),)
 
-    with pytest.raises(reports.Wrong, match=r"loss 3\.0"):
+    with pytest.raises(reports.Wrong, match=r"ratio 3\.0"):
         documents._prove(Leaking())  # type: ignore[arg-type]

@@ -38,7 +38,7 @@ class TruncatedLaplace:
 def test_a_law_of_ones_own_is_proven_and_unbiased(epsilon: float) -> None:
     table = hd.exact(TruncatedLaplace(epsilon))
     loss = max(Fraction(int(c.max()), int(c.min())) for c in table.weights.T)
-    assert loss == table.privacy_loss
+    assert loss == table.likelihood_ratio
     assert loss <= exp_lower(epsilon)
     t = np.linspace(-1, 1, 41)
     np.testing.assert_allclose(table.law_at(t) @ table.decode, t, atol=1e-11 * np.abs(table.decode).max())

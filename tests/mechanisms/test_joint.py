@@ -29,7 +29,7 @@ def proven(design: Table) -> None:
     assert len(columns) <= 256
     assert len(design.weights) <= 256
     loss = max(Fraction(max(column), min(column)) for column in columns)
-    assert loss == design.loss
+    assert loss == design.likelihood_ratio
     assert loss <= exp_lower(design.epsilon)
     for name, decoder in design.decoders.items():
         exact = [Fraction(y) for y in decoder]

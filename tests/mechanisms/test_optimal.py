@@ -165,7 +165,7 @@ class TestCache:
         optimal(0.9)
         (file,) = place.iterdir()
         file.rename(file.with_name("optimal-v3-max-" + (0.1).hex() + ".json"))
-        assert float(optimal(0.1).privacy_loss) <= np.exp(0.1)
+        assert float(optimal(0.1).likelihood_ratio) <= np.exp(0.1)
 
     @pytest.mark.parametrize("objective", ["max", "mean"])
     def test_what_a_file_claims_is_computed_again(self, place, objective):

@@ -89,5 +89,5 @@ def test_a_space_of_ones_own() -> None:
     """Any space may be used; a smaller loss than ε allows is the rounding of W alone."""
     family = Projective(100, 4, 5)
     channel = KSubset("projective", 1.0, family, heaviest(1.0, family))
-    assert 0.999999 < float(channel.loss) / 2.718281828459045 <= 1
+    assert 0.999999 < float(channel.likelihood_ratio) / 2.718281828459045 <= 1
     assert Subset(100, 27).n_counters == 100

@@ -36,7 +36,7 @@ def seven() -> Table:
 
 
 def test_privacy_loss_is_a_fraction():
-    assert coin().privacy_loss == Fraction(3)
+    assert coin().likelihood_ratio == Fraction(3)
 
 
 def test_arrays_are_frozen_copies():

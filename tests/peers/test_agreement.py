@@ -102,7 +102,7 @@ def test_epsilon_of_randomised_response(worker: Peers, library: str, within: flo
     """Our proven ε beside theirs; dp_accounting rounds up to a grid of 1e-4."""
     channel: Any = categorical_channel("grr", epsilon, 2)
     theirs = answer(worker, "response_epsilon", library=library, probability=channel.shares[0])["epsilon"]
-    proven = log_upper(channel.loss)
+    proven = log_upper(channel.likelihood_ratio)
     assert proven == pytest.approx(theirs, abs=within)
     assert proven <= epsilon
 

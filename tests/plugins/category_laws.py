@@ -19,7 +19,11 @@ class CategoryLaw:
     def __init__(self, kind: str, make: Callable[[int], Any], size: int = 2) -> None:
         self.kind, self._make, self._size = kind, make, size
         channel = self.channel()
-        self.name, self.epsilon, self.privacy_loss = channel.mechanism, channel.epsilon, channel.loss
+        self.name, self.epsilon, self.likelihood_ratio = (
+            channel.mechanism,
+            channel.epsilon,
+            channel.likelihood_ratio,
+        )
         self.weights = np.array(channel.rows)
         self.n_cells = self.weights.shape[1]
         self.probabilities = probabilities(channel.rows)

@@ -47,8 +47,8 @@ def test_no_vector_is_as_private_as_any() -> None:
     laws = [[channel.probability(x, y) for y in channel.outputs()] for x in inputs]
     assert all(sum(law) == 1 for law in laws)
     for first, second in product(laws, repeat=2):
-        assert max(p / q for p, q in zip(first, second, strict=True)) <= channel.loss
-    assert channel.loss <= hd.Survey.from_json(asked(2).to_json()).channels[0].loss
+        assert max(p / q for p, q in zip(first, second, strict=True)) <= channel.likelihood_ratio
+    assert channel.likelihood_ratio <= hd.Survey.from_json(asked(2).to_json()).channels[0].likelihood_ratio
 
 
 @pytest.mark.parametrize("value", PLACES)

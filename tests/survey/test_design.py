@@ -167,7 +167,7 @@ def test_a_pair_is_one_question(joint: Survey) -> None:
     assert [question.weight for question in joint.questions] == [2, 1, 1]
     inputs = [[input_.input_kind for input_ in channel.inputs] for channel in joint.channels]
     assert inputs == [["number", "number"], ["optional"], ["number"]]
-    assert all(channel.loss <= exp_lower(1.0) for channel in joint.channels)
+    assert all(channel.likelihood_ratio <= exp_lower(1.0) for channel in joint.channels)
     again = Survey.from_json(joint.to_json())
     assert again == joint
     assert again.questions == joint.questions

@@ -144,10 +144,10 @@ const inputOfKind = (reads, size) => [{ reads, size }];
 const proven = (epsilon, n, d) => check(n >= d && within(n, d, epsilon));
 
 // Draws the cell of a row from 32 bits, or, for a memoized response with two stages, its memoized cell from 16 bits.
-// The loss of the first stage bounds that of all reports together.
-const cells = ({ epsilon, weights, stages }, loss) => {
-  proven(epsilon, ...loss(columns(weights, ONE)));
-  if (stages) proven(stages.epsilon, ...loss(columns(stages.first, FRACTION)));
+// The likelihood ratio of the first stage bounds that of all reports together.
+const cells = ({ epsilon, weights, stages }, ratio) => {
+  proven(epsilon, ...ratio(columns(weights, ONE)));
+  if (stages) proven(stages.epsilon, ...ratio(columns(stages.first, FRACTION)));
   return (x, source, memoize) =>
     stages && memoize ? pick(stages.first[x], word(source, 2)) : pick(weights[x], word(source, 4));
 };
@@ -504,7 +504,7 @@ class Client {
     const { epsilon, m, memoizedEpsilon } = survey;
     const defaults = { store: browserStore(), url: "", limit: 16, reports: 1, survey, epsilon, share: m };
     const client = Object.assign(new Client(), defaults, options);
-    // Memoized responses with a second stage cost the loss of all their reports together.
+    // Memoized responses with a second stage cost the budget of all their reports together.
     if (client.memoized && memoizedEpsilon * m > epsilon) [client.epsilon, client.share] = [memoizedEpsilon, 1];
     client.reportsUrl = `${client.url}/v1/rounds/${client.round}/reports`;
     globalThis.addEventListener?.("online", () => client.flush()); // absent in Node

@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 from hdr4me.channels.channel import is_number
-from hdr4me.channels.proof import column_loss
+from hdr4me.channels.proof import column_ratio
 from hdr4me.channels.table.channel import Rows, product_rows
 from hdr4me.errors import InvalidInput
 
@@ -67,9 +67,9 @@ class Repeated:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The losses and an attacker's success, as plain values for JSON.
+        """The privacy losses and an attacker's success, as plain values for JSON.
 
-        The losses of fresh answers add up to T·ε. Memoized responses lose ε/m for each row that a dimension visits.
+        The losses of fresh answers add up to T·ε. Memoized responses cost ε/m for each row that a dimension visits.
         """
         share = float(Fraction(self.epsilon) / self.sampled)
         return {
@@ -84,7 +84,7 @@ class Repeated:
 
 
 def repeated(epsilon: float, sampled: int, rounds: int) -> Repeated:
-    """The losses of a survey that is asked `rounds` times."""
+    """The privacy losses of a survey that is asked `rounds` times."""
     if not is_number(epsilon) or epsilon <= 0:
         raise InvalidInput.of("epsilon", epsilon, "a positive, finite number")
     for name, value in (("sampled", sampled), ("rounds", rounds)):
@@ -98,10 +98,10 @@ class Composite:
     """A memoized table `first`, and a fresh table `second` with one row for each cell of the first.
 
     The response of the first table is drawn once and memoized. Each report passes it through the second table with
-    fresh randomness. All losses are fractions.
+    fresh randomness. All ratios are exact fractions.
 
     >>> two = composite([[7, 1], [1, 7]], [[3, 1], [1, 3]])
-    >>> two.rows, two.loss, two.memoized_loss
+    >>> two.rows, two.likelihood_ratio, two.memoized_ratio
     (((22, 10), (10, 22)), Fraction(11, 5), Fraction(7, 1))
     """
 
@@ -114,23 +114,23 @@ class Composite:
         return product_rows(self.first, self.second)
 
     @cached_property
-    def loss(self) -> Fraction:
-        """The privacy loss of one report."""
-        return column_loss(self.rows)
+    def likelihood_ratio(self) -> Fraction:
+        """The largest likelihood ratio of one report."""
+        return column_ratio(self.rows)
 
     @cached_property
-    def memoized_loss(self) -> Fraction:
-        """The privacy loss of any number of reports of an unchanged value: that of the memoized table."""
-        return column_loss(self.first)
+    def memoized_ratio(self) -> Fraction:
+        """The largest likelihood ratio of any number of reports of an unchanged value: that of the memoized table."""
+        return column_ratio(self.first)
 
     def bound(self, n_reports: int) -> Fraction:
-        """An upper bound of the loss of `n_reports` of an unchanged value."""
-        return min(self.memoized_loss, self.loss**n_reports)
+        """An upper bound of the likelihood ratio of `n_reports` of an unchanged value."""
+        return min(self.memoized_ratio, self.likelihood_ratio**n_reports)
 
-    def exact_loss(self, n_reports: int) -> Fraction:
-        """The loss of `n_reports` of an unchanged value, by enumeration of all sequences of reports."""
+    def exact_ratio(self, n_reports: int) -> Fraction:
+        """The largest likelihood ratio of `n_reports` of an unchanged value, by enumeration of their sequences."""
         sequences = list(product(range(len(self.second[0])), repeat=n_reports))
-        return column_loss(
+        return column_ratio(
             [
                 [
                     sum(w * math.prod(self.second[z][y] for y in cells) for z, w in enumerate(row))

@@ -1,8 +1,8 @@
-"""The audit of a survey: the exact privacy loss of each channel, and an attack that tries to exceed it.
+"""The audit of a survey: the exact likelihood ratio of each channel, and an attack that tries to exceed it.
 
-The proof uses integers: the loss is a fraction, which is compared with a rational number below e^ε. The attack checks
+The proof uses integers: the ratio is a fraction, which is compared with a rational number below e^ε. The attack checks
 the deployed sampler. It randomizes two worst-case values many times with the kernel that batches use, and counts the
-reports in the set that best separates the two values. With confidence 1 − `ALARM` the true loss is at least the bound
+reports in the set that best separates the two values. With confidence 1 − `ALARM` the true ε is at least the bound
 that it finds, so a sampler that does not follow its table is detected.
 """
 
@@ -76,27 +76,28 @@ def _separating_set(first: NDArray[np.float64], second: NDArray[np.float64], dra
 
 @dataclass(frozen=True)
 class Finding:
-    """One channel: its declared ε, its proven loss, and the result of the attack."""
+    """One channel: its declared ε, its proven ratio, and the result of the attack."""
 
     mechanism: str
     kind: str
     dims: int
     epsilon_declared: float
-    loss: Fraction
+    likelihood_ratio: Fraction
     epsilon_attacked: float
     draws: int = 0
     requested: int = 0
 
     @property
     def epsilon_proven(self) -> float:
-        """log of the loss, rounded up."""
-        return log_upper(self.loss)
+        """log of the ratio, rounded up."""
+        return log_upper(self.likelihood_ratio)
 
     @property
     def passed(self) -> bool:
         """The proof holds, and the attack's bound does not exceed the declared ε."""
         return (
-            self.loss <= exp_lower(self.epsilon_declared) and self.epsilon_attacked <= self.epsilon_declared
+            self.likelihood_ratio <= exp_lower(self.epsilon_declared)
+            and self.epsilon_attacked <= self.epsilon_declared
         )
 
 
@@ -104,7 +105,7 @@ _SHOWN: dict[str, Callable[[Finding], object]] = {
     "mechanism": lambda f: f.mechanism,
     "channel": lambda f: f.kind,
     "dimensions": lambda f: f.dims,
-    "worst ratio": lambda f: str(f.loss),
+    "worst ratio": lambda f: str(f.likelihood_ratio),
     "ε proven": lambda f: f"{f.epsilon_proven:.9g}",
     "declared": lambda f: f"{f.epsilon_declared:.9g}",
     "attack finds ≥": lambda f: f"{f.epsilon_attacked:.4f}",
@@ -116,12 +117,12 @@ COLUMNS = tuple(_SHOWN)
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """The findings on all channels of a survey, and the loss of a whole report: its answers with the largest losses."""
+    """The findings on all channels of a survey, and the likelihood ratio of a report with the worst answers."""
 
     epsilon_declared: float
     sampled: int
     findings: tuple[Finding, ...]
-    loss: Fraction
+    likelihood_ratio: Fraction
 
     def __repr__(self) -> str:
         verdict = "passes" if self.passed else "FAILS"
@@ -151,13 +152,13 @@ class Audit:
 
     @property
     def epsilon_proven(self) -> float:
-        """log of the whole report's loss, rounded up."""
-        return log_upper(self.loss)
+        """log of the whole report's ratio, rounded up."""
+        return log_upper(self.likelihood_ratio)
 
     @property
     def passed(self) -> bool:
         """Whether every channel passes, and the whole report."""
-        whole = self.loss <= exp_lower(self.epsilon_declared)
+        whole = self.likelihood_ratio <= exp_lower(self.epsilon_declared)
         return whole and all(finding.passed for finding in self.findings)
 
 
@@ -190,8 +191,8 @@ def audit(survey: Survey, draws: int = 1_000_000, *, progress: Callable[[int], N
 
         dims = sum(len(q.dimensions) for q in survey.questions if q.channel is channel)
         found = attack(channel, made, advance)
-        own = (channel.mechanism, channel.kind, dims, channel.epsilon, channel.loss)
+        own = (channel.mechanism, channel.kind, dims, channel.epsilon, channel.likelihood_ratio)
         findings.append(Finding(*own, found, made, draws))
-    losses = sorted((question.channel.loss for question in survey.questions), reverse=True)
-    whole = math.prod(losses[: survey.sampled], start=Fraction(1))
+    ratios = sorted((question.channel.likelihood_ratio for question in survey.questions), reverse=True)
+    whole = math.prod(ratios[: survey.sampled], start=Fraction(1))
     return Audit(survey.epsilon, survey.sampled, tuple(findings), whole)

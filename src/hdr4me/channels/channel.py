@@ -12,7 +12,7 @@ from math import prod
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from hdr4me.channels.proof import check_loss
+from hdr4me.channels.proof import check_ratio
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.registry import Registry
 
@@ -148,8 +148,8 @@ class Channel(AnswerFormat):
 
     The input is an integer below `n_inputs`. It combines one integer for each dimension (`inputs`), that of the first
     dimension being the most significant. The output is one integer for each of `fields`. P(output | input) is a ratio
-    of integers. `loss` is the largest ratio of two such probabilities for one output, and `check` proves that it is at
-    most e^ε.
+    of integers. `likelihood_ratio` is the largest ratio of two such probabilities for one output, and `check` proves
+    that it is at most e^ε.
 
     >>> from hdr4me.survey import Categorical, Schema, Survey
     >>> channel = Survey(Schema([Categorical("smoker", ["no", "yes"])]), epsilon=1.0).questions[0].channel
@@ -164,7 +164,7 @@ class Channel(AnswerFormat):
     """The class of the channel's response, as module:class."""
     mechanism: str
     epsilon: float
-    loss: Fraction
+    likelihood_ratio: Fraction
 
     @abstractmethod
     def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
@@ -252,14 +252,14 @@ class Channel(AnswerFormat):
         return None if rest or min(counts) < 0 or max(counts) > total else total
 
     def check(self) -> None:
-        """Prove that `loss` ≤ e^ε; also check the name and the number of fields."""
+        """Prove that `likelihood_ratio` ≤ e^ε; also check the name and the number of fields."""
         if not isinstance(self.mechanism, str) or not self.mechanism or not self.mechanism.isprintable():
             raise InvalidInput(f"channel {self.mechanism!r}: its name must be printable")
         if len(self.fields) > MAX_FIELDS:
             raise InvalidInput(
                 f"channel {self.mechanism!r} has {len(self.fields)} fields: at most {MAX_FIELDS} are allowed"
             )
-        check_loss(f"channel {self.mechanism!r}", self.loss, self.epsilon)
+        check_ratio(f"channel {self.mechanism!r}", self.likelihood_ratio, self.epsilon)
 
 
 CHANNELS: Registry[type[Channel]] = Registry(

@@ -164,7 +164,7 @@ class KSubset(Channel):
     >>> from hdr4me.channels.subset import Subset
     >>> family = Subset(size=10, chosen=3)
     >>> channel = KSubset("subset", 1.0, family, heaviest(1.0, family))
-    >>> float(channel.loss) <= 2.718281828459045, channel.n_counters, channel.per_report
+    >>> float(channel.likelihood_ratio) <= 2.718281828459045, channel.n_counters, channel.per_report
     (True, 10, 3)
     """
 
@@ -174,7 +174,7 @@ class KSubset(Channel):
     epsilon: float
     family: Family
     weight: int
-    loss: Fraction = field(init=False, repr=False)
+    likelihood_ratio: Fraction = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if type(self.weight) is not int or not 0 < self.weight < ONE:
@@ -186,7 +186,7 @@ class KSubset(Channel):
                 f"channel {self.mechanism!r}: epsilon = {self.epsilon:g} is too small for weights of {BITS} bits: "
                 "heavy outputs are not more likely than the others"
             )
-        object.__setattr__(self, "loss", ratio)
+        object.__setattr__(self, "likelihood_ratio", ratio)
         object.__setattr__(self, "response_class", self.family.response_class)
         self.check()
 
@@ -274,7 +274,7 @@ class KSubset(Channel):
 
 
 def heaviest(epsilon: float, family: Family) -> int:
-    """The largest W for ε: ⌊2^32·rk / (rk + N − k)⌋ with a rational r ≤ e^ε, so that loss ≤ r."""
+    """The largest W for ε: ⌊2^32·rk / (rk + N − k)⌋ with a rational r ≤ e^ε, so that ratio ≤ r."""
     n, k = family.n_outputs, family.n_heavy
     heavy = exp_lower(epsilon) * k
     return floor(ONE * heavy / (heavy + n - k))

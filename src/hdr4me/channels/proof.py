@@ -57,25 +57,25 @@ def exp_lower(epsilon: Fraction | float) -> Fraction:
     return Fraction(total << exponent) if exponent >= 0 else Fraction(total, 1 << -exponent)
 
 
-def column_loss(rows: Sequence[Sequence[int]]) -> Fraction:
-    """The largest ratio of two weights in one column: the table's privacy loss is its logarithm.
+def column_ratio(rows: Sequence[Sequence[int]]) -> Fraction:
+    """The largest ratio of two weights in one column. Its logarithm is the table's privacy loss.
 
     A report y multiplies the odds of two inputs by at most this number. That includes mixtures of rows, because a
     mixture of a column lies between its smallest and largest weight. A column of zeros is never reported. A column with
     zero and non-zero weights would exclude an input, which is an error.
     """
-    loss = Fraction(1)
+    ratio = Fraction(1)
     for y, column in enumerate(zip(*rows, strict=True)):
         low, high = min(column), max(column)
         if low < 0 or (low == 0 and high > 0):
             raise InvalidInput(f"column {y} has smallest weight {low}: it must be positive, or all zero")
-        if high > low * loss:
-            loss = Fraction(high, low)
-    return loss
+        if high > low * ratio:
+            ratio = Fraction(high, low)
+    return ratio
 
 
-def entries_loss(rows: Sequence[Sequence[int]]) -> Fraction:
-    """The privacy loss of a two-row table applied to every entry of a one-hot vector.
+def entries_ratio(rows: Sequence[Sequence[int]]) -> Fraction:
+    """The largest likelihood ratio of a two-row table applied to every entry of a one-hot vector.
 
     Two vectors differ in two entries, one absent and present, the other present and absent, so the ratios multiply:
     max_y w₁(y)/w₀(y) · max_y w₀(y)/w₁(y).
@@ -84,7 +84,7 @@ def entries_loss(rows: Sequence[Sequence[int]]) -> Fraction:
         raise InvalidInput(
             f"a table of unary encoding has {len(rows)} rows: it must have 2 (absent, present)"
         )
-    column_loss(rows)  # refuses weights of 0, by which a ratio below would divide
+    column_ratio(rows)  # refuses weights of 0, by which a ratio below would divide
     pairs = [(int(a), int(b)) for a, b in zip(*rows, strict=True) if a]
     return max(Fraction(b, a) for a, b in pairs) * max(Fraction(a, b) for a, b in pairs)
 
@@ -92,7 +92,7 @@ def entries_loss(rows: Sequence[Sequence[int]]) -> Fraction:
 def log_upper(ratio: Fraction) -> float:
     """A float x, within a few units in the last place, with e^x ≥ ratio proven."""
     if ratio < 1:
-        raise InvalidInput(f"ratio = {float(ratio)} is not allowed: a privacy loss is at least 1")
+        raise InvalidInput(f"ratio = {float(ratio)} is not allowed: a largest likelihood ratio is at least 1")
     if ratio == 1:
         return 0.0
     near_one = ratio < 2  # here the difference of two logarithms would lose precision
@@ -106,11 +106,11 @@ def log_upper(ratio: Fraction) -> float:
     return x
 
 
-def check_loss(name: str, loss: Fraction, epsilon: float) -> None:
-    """Prove `loss` ≤ e^ε by fractions; InvalidInput with the channel, the factor and ε if it fails."""
+def check_ratio(name: str, ratio: Fraction, epsilon: float) -> None:
+    """Prove `ratio` ≤ e^ε by fractions; InvalidInput with the channel, the factor and ε if it fails."""
     if not isinstance(epsilon, int | float) or not 0 < epsilon < math.inf:
         raise InvalidInput(f"{name}: epsilon = {epsilon} must be positive and finite")
-    if loss > exp_lower(epsilon):
+    if ratio > exp_lower(epsilon):
         raise InvalidInput(
-            f"{name} leaks a factor of {float(loss):.15g}, more than e^epsilon at its epsilon = {epsilon}"
+            f"{name} leaks a factor of {float(ratio):.15g}, more than e^epsilon at its epsilon = {epsilon}"
         )

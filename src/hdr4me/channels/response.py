@@ -385,9 +385,9 @@ class Response:
         return 1.0 if self.table is None else float(self.table.max())
 
     def blanket(self) -> Blanket:
-        """The privacy blanket; for an unknown channel, a bound from its loss."""
+        """The privacy blanket; for an unknown channel, a bound from its likelihood ratio."""
         rows = self.channel.rows
-        return response_blanket(float(self.channel.loss)) if rows is None else table_blanket(rows)
+        return response_blanket(float(self.channel.likelihood_ratio)) if rows is None else table_blanket(rows)
 
     def reach(self, place: int = 0) -> float | None:
         """The largest distance of a decoded report from a true value; None if there is no decoder."""

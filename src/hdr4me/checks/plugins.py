@@ -38,9 +38,9 @@ _STRANGE: tuple[Any, ...] = (
 
 
 def check_channel(channel: Channel) -> None:
-    """Check that probabilities sum to 1, that the privacy loss holds, and that sampling is data-independent.
+    """Check that probabilities sum to 1, that the likelihood ratio is proven, and that sampling is data-independent.
 
-    The privacy loss is checked by enumeration. For every input the sampler must request the same random bits.
+    The likelihood ratio is checked by enumeration. For every input the sampler must request the same random bits.
     """
     outputs = list(islice(channel.outputs(), _MOST + 1))
     inputs = sorted({0, channel.n_inputs // 2, channel.n_inputs - 1, *channel.worst_pair()})
@@ -60,10 +60,12 @@ def check_channel(channel: Channel) -> None:
         )
         if min(shares) > 0:
             largest = max(largest, max(shares) / min(shares))
-    assert largest <= channel.loss, (
-        f"the probabilities of two inputs differ by a factor of {largest}, more than the loss {channel.loss}"
+    assert largest <= channel.likelihood_ratio, (
+        f"the probabilities of two inputs differ by a factor of {largest}, more than {channel.likelihood_ratio}"
     )
-    assert channel.loss <= exp_lower(channel.epsilon), "the loss is larger than e^epsilon"
+    assert channel.likelihood_ratio <= exp_lower(channel.epsilon), (
+        "the likelihood ratio is larger than e^epsilon"
+    )
     _check_counters(channel, outputs[:_MOST])
     _check_draws(channel)
     again = channel_from_dict(channel.to_dict())

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Write = Callable[[Mapping[str, Any], Callable[[], str], Callable[[], "Figure"]], None]
 # The keys of a finding in JSON, and its attributes.
 _FINDING = {
-    "mechanism": "mechanism", "kind": "kind", "dimensions": "dims", "loss": "loss",
+    "mechanism": "mechanism", "kind": "kind", "dimensions": "dims", "likelihood_ratio": "likelihood_ratio",
     "epsilon_proven": "epsilon_proven", "epsilon_declared": "epsilon_declared",
     "epsilon_attacked": "epsilon_attacked", "draws": "draws", "draws_asked": "requested", "passed": "passed",
 }  # fmt: skip
@@ -95,7 +95,11 @@ def _audit_survey(survey: Any, draws: int, write: Write, json: bool, verbose: bo
     write(made, lambda: _page(found), lambda: _draw(found))
     if json:
         tables = [{key: getattr(f, name) for key, name in _FINDING.items()} for f in found.findings]
-        about = {"passed": found.passed, "epsilon_proven": found.epsilon_proven, "loss": str(found.loss)}
+        about = {
+            "passed": found.passed,
+            "epsilon_proven": found.epsilon_proven,
+            "likelihood_ratio": str(found.likelihood_ratio),
+        }
         print_json({**made, **about, "tables": tables})
     else:
         rows = [
@@ -107,7 +111,7 @@ def _audit_survey(survey: Any, draws: int, write: Write, json: bool, verbose: bo
                 f.epsilon_attacked,
                 "yes" if f.passed else "NO",
             ]
-            + ([CHANNELS[f.kind].__name__, f"{f.draws:,}", _fraction(f.loss)] if verbose else [])
+            + ([CHANNELS[f.kind].__name__, f"{f.draws:,}", _fraction(f.likelihood_ratio)] if verbose else [])
             for f in found.findings
         ]
         columns = ["mechanism", "dimensions", "declared ε", "proven ε", "attack: ε at least", "passes"]
@@ -118,15 +122,16 @@ def _audit_survey(survey: Any, draws: int, write: Write, json: bool, verbose: bo
     return found.passed
 
 
-def _fraction(loss: Any) -> str:
-    text = str(loss)
-    return text if len(text) <= 60 else f"{float(loss):.12g} (a fraction of {len(text)} digits)"
+def _fraction(ratio: Any) -> str:
+    text = str(ratio)
+    return text if len(text) <= 60 else f"{float(ratio):.12g} (a fraction of {len(text)} digits)"
 
 
 def _verdict(found: Audit) -> str:
     return (
-        f"The likelihood ratio of a report ({counted(found.sampled, 'answer')}) is at most {_fraction(found.loss)}: "
-        f"proven ε = {found.epsilon_proven:.9g}, declared ε = {found.epsilon_declared:g}. "
+        f"The likelihood ratio of a report ({counted(found.sampled, 'answer')}) is at most "
+        f"{_fraction(found.likelihood_ratio)}: proven ε = {found.epsilon_proven:.9g}, "
+        f"declared ε = {found.epsilon_declared:g}. "
         f"The survey {'passes' if found.passed else 'FAILS'}."
     )
 

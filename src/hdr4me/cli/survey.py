@@ -183,7 +183,7 @@ def explain(
     Example: hdr4me explain survey.json --audience dpo --output privacy.html
     """
     from hdr4me.explanation import explain as write
-    from hdr4me.explanation.odds import guess, whole_loss
+    from hdr4me.explanation.odds import guess, report_ratio
     from hdr4me.survey import Survey
 
     opt.check_outputs([output], [survey])
@@ -196,10 +196,10 @@ def explain(
         write_text(output, page.html() if suffix == ".html" else page.markdown())
         print_note(f"wrote {output}")
     if json:
-        loss = whole_loss(document)
+        ratio = report_ratio(document)
         about = {"survey": document.fingerprint, "audience": audience, "epsilon": document.epsilon}
-        about |= {"memoized_epsilon": document.memoized_epsilon, "loss": str(loss)}
-        print_json({**about, "guess_of_one_half_becomes": guess(0.5, loss), "markdown": page.markdown()})
+        about |= {"memoized_epsilon": document.memoized_epsilon, "likelihood_ratio": str(ratio)}
+        print_json({**about, "guess_of_one_half_becomes": guess(0.5, ratio), "markdown": page.markdown()})
     elif output is None:
         typer.echo(page.markdown(), nl=False)
 

@@ -24,7 +24,7 @@ ID_SIZE = 16  # bytes of a report's id: random, generated with the report, never
 # Block numbers below it are random; the SQLite store numbers small blocks from here on until it merges them.
 FRESH = 1 << 61
 
-_INTEGERS = [int, int, int]
+_INTEGERS, _TOO_LARGE = [int, int, int], 1 << 31
 
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
@@ -48,26 +48,23 @@ class Batch:
     hour: int = field(default_factory=hour_now)
     stored: int = 0  # reports stored now
     refused: bool = False  # none was stored because the round is not open
+    size: int = field(init=False)  # its bytes of ids and reports
     written: asyncio.Future[None] | None = None  # done when the result is durable
 
     def __post_init__(self) -> None:
         numbers = (self.round, self.hour, self.source)
-        if [*map(type, numbers)] != _INTEGERS or min(numbers) < 0 or max(numbers) >= 1 << 31:
+        if [*map(type, numbers)] != _INTEGERS or min(numbers) < 0 or max(numbers) >= _TOO_LARGE:
             raise InvalidInput.of("round, hour, source", numbers, "integers from 0 to 2^31 - 1")
         if type(self.ids) is not bytes or len(self.ids) % ID_SIZE:
             raise InvalidInput.of("ids", self.ids[:40], f"{ID_SIZE} bytes for each report")
-        n, size = len(self), len(self.data)
+        n, size = len(self.ids) // ID_SIZE, len(self.data)
+        self.size = len(self.ids) + size
         complete = not size % n if n and self.sizes is None else size == sum(self.sizes or ())
         if not complete or (self.sizes is not None and len(self.sizes) != n):
             raise InvalidInput.of("data", self.data[:40], "the bytes of one report for each id")
 
     def __len__(self) -> int:
         return len(self.ids) // ID_SIZE
-
-    @property
-    def size(self) -> int:
-        """Its bytes of ids and reports."""
-        return len(self.ids) + len(self.data)
 
     @property
     def duplicates(self) -> int:

@@ -55,7 +55,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().__init__(*arguments, **named)
         # The time since which the server waits for the client; None while the client waits for the server.
         self._since: float | None = self.loop.time()
-        self._head = self._bytes = self._buffered = 0
+        self._head = self._bytes = self._buffered = self._segment = 0
         self._stuck: float | None = None
         self._ended = self._too_long = False
 
@@ -64,8 +64,9 @@ class DeadlineProtocol(HttpToolsProtocol):
             return
         if self._since is None and (self.cycle is None or self.cycle.response_complete):
             self._since = self.loop.time()
-        self._head += len(data)
-        self._bytes += len(data)
+        self._segment = len(data)
+        self._head += self._segment
+        self._bytes += self._segment
         super().data_received(data)
         if self._head > self.limits.header_bytes and not self.transport.is_closing():
             self._end(_LONG_HEAD)
@@ -78,15 +79,16 @@ class DeadlineProtocol(HttpToolsProtocol):
             self._since = self.loop.time()
 
     def on_headers_complete(self) -> None:
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        if size > self.limits.header_bytes:
-            self._too_long = True
-            raise ValueError("the headers are too long")  # ends the parsing of this connection
+        if self._bytes > self.limits.header_bytes:  # otherwise the headers are shorter, too
+            size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+            if size > self.limits.header_bytes:
+                self._too_long = True
+                raise ValueError("the headers are too long")  # ends the parsing of this connection
         self._head = -(1 << 62)  # until the request is complete, only its body follows
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        self._head = self._bytes = 0
+        self._head, self._bytes = 0, self._segment  # some of these bytes may be of the next request
         self._since = None
         super().on_message_complete()
 

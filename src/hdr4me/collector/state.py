@@ -85,7 +85,7 @@ class Writer:
                 except TimeoutError:
                     await self._flush_rejected()
                 continue
-            group = self._take()
+            group, reports, size = self._take()
             started = loop.time()
             try:
                 failed = await loop.run_in_executor(self._thread, self._write, group)
@@ -100,19 +100,20 @@ class Writer:
                     if batch.written and not batch.written.done():
                         batch.written.set_result(None)
             finally:
-                self.waiting -= sum(map(len, group))
-                self.waiting_bytes -= sum(batch.size for batch in group)
+                self.waiting -= reports
+                self.waiting_bytes -= size
         await self._flush_rejected()
 
-    def _take(self) -> list[Batch]:
-        """All batches that wait, up to the maximum of one transaction."""
+    def _take(self) -> tuple[list[Batch], int, int]:
+        """All batches that wait, up to the maximum of one transaction; the number and bytes of their reports."""
         group: list[Batch] = []
         n = size = 0
         while self._queue and (not group or (n <= MOST_AT_ONCE and size <= MOST_BYTES)):
-            group.append(self._queue.popleft())
-            n += len(group[-1])
-            size += group[-1].size
-        return group
+            batch = self._queue.popleft()
+            group.append(batch)
+            n += len(batch)
+            size += batch.size
+        return group, n, size
 
     def _write(self, group: list[Batch]) -> list[tuple[Batch, Exception]]:
         """Write a group in one transaction, in the writer's thread; the batches that failed, with the error."""

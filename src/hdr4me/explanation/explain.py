@@ -11,7 +11,7 @@ from hdr4me.channels.proof import log_upper
 from hdr4me.client.client import answer, draw_questions
 from hdr4me.client.prf import Stream, Use
 from hdr4me.errors import InvalidInput
-from hdr4me.explanation.odds import guess, share, whole_loss
+from hdr4me.explanation.odds import guess, report_ratio, share
 from hdr4me.io.report import Report
 from hdr4me.pages.counted import counted, listed
 from hdr4me.pages.document import Block, Table, section, to_html, to_markdown
@@ -71,7 +71,7 @@ def explain(survey: Survey, audience: str = "user") -> Explanation:
         raise InvalidInput.of("audience", audience, f"one of {', '.join(AUDIENCES)}")
     parts = [_questions, _sent, _learned, _repeated, _proof]
     if audience == "dpo":
-        parts += [_identity, _losses, _roles, _retention, _limits]
+        parts += [_identity, _ratios, _roles, _retention, _limits]
     title = survey.name or f"Survey {survey.fingerprint[:12]}"
     lead = "What this survey asks, what your device sends, and what others can learn from it."
     return Explanation(title, lead, tuple(block for part in parts for block in part(survey)))
@@ -185,9 +185,9 @@ def _cut(text: str, most: int = 600) -> str:
 
 
 def _learned(survey: Survey) -> list[Block]:
-    loss = whole_loss(survey)
+    ratio = report_ratio(survey)
     rows = [
-        [f"{name} ({share(before)})", f"at most {share(guess(before, loss))}"]
+        [f"{name} ({share(before)})", f"at most {share(guess(before, ratio))}"]
         for name, before in (("a coin toss", 0.5), ("one in ten", 0.1), ("one in a thousand", 0.001))
     ]
     return section(
@@ -201,7 +201,7 @@ def _learned(survey: Survey) -> list[Block]:
 
 
 def _repeated(survey: Survey) -> list[Block]:
-    ten = guess(0.5, whole_loss(survey) ** 10)
+    ten = guess(0.5, report_ratio(survey) ** 10)
     if survey.memoized_epsilon == survey.epsilon:
         bound, change = "the first report.", "An observer may see that a value changed, and when."
     else:
@@ -220,7 +220,7 @@ def _repeated(survey: Survey) -> list[Block]:
 
 
 def _proof(survey: Survey) -> list[Block]:
-    factor = f"{float(whole_loss(survey)):.4g}"
+    factor = f"{float(report_ratio(survey)):.4g}"
     return section(
         "Who can check this",
         "Everyone. The survey document contains all probabilities as integers, so the bound above is an exact "
@@ -245,26 +245,28 @@ def _identity(survey: Survey) -> list[Block]:
     return section("Annex: the survey", Table(["property", "value"], rows))
 
 
-def _losses(survey: Survey) -> list[Block]:
+def _ratios(survey: Survey) -> list[Block]:
     rows = [
         [
             channel.mechanism,
             channel.kind,
             sum(question.channel is channel for question in survey.questions),
-            ratio if len(ratio := str(channel.loss)) <= 44 else f"a fraction of {len(ratio):,} digits",
-            f"{log_upper(channel.loss):.9g}",
+            exact
+            if len(exact := str(channel.likelihood_ratio)) <= 44
+            else f"a fraction of {len(exact):,} digits",
+            f"{log_upper(channel.likelihood_ratio):.9g}",
             f"{channel.epsilon:.9g}",
         ]
         for channel in survey.channels
     ]
-    loss = whole_loss(survey)
+    ratio = report_ratio(survey)
     return section(
         "Annex: the proof",
         "Local differential privacy: for any two records and any report, the probabilities of that report differ by "
         "a factor of at most e^ε. Each channel's probabilities are integers divided by 2^32, so their largest ratio is "
         "an exact fraction. The proof compares it with a rational lower bound of e^ε, without rounding.",
         Table(["design", "channel", "questions", "largest ratio", "ε proven", "ε declared"], rows),
-        f"A complete report has a ratio of at most {float(loss):.12g}, so ε ≤ {log_upper(loss):.9g}; declared: "
+        f"A complete report has a ratio of at most {float(ratio):.12g}, so ε ≤ {log_upper(ratio):.9g}; declared: "
         f"{survey.epsilon:g}. The choice of questions does not depend on the record. The device uses the operating "
         "system's randomness. The number of random draws, the size of a report and the control flow do not depend on "
         "the values.",

@@ -8,10 +8,10 @@ from math import prod
 from hdr4me.survey import Survey
 
 
-def whole_loss(survey: Survey) -> Fraction:
-    """Return the largest factor by which a report changes the odds of two records: the m largest losses multiplied."""
-    losses = sorted((question.channel.loss for question in survey.questions), reverse=True)
-    return prod(losses[: survey.sampled], start=Fraction(1))
+def report_ratio(survey: Survey) -> Fraction:
+    """Return the largest factor by which a report changes the odds of two records: the m largest ratios multiplied."""
+    ratios = sorted((question.channel.likelihood_ratio for question in survey.questions), reverse=True)
+    return prod(ratios[: survey.sampled], start=Fraction(1))
 
 
 def guess(before: Fraction | float, factor: Fraction | float) -> float:

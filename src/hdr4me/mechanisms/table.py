@@ -54,7 +54,7 @@ class Table(Mechanism):
     decode: Floats
     weights: NDArray[np.int64]
     certificate: Certificate | None = None
-    privacy_loss: Fraction = field(init=False)
+    likelihood_ratio: Fraction = field(init=False)
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -70,7 +70,7 @@ class Table(Mechanism):
             raise InvalidInput(f"{name}: {sizes} for {self.n_levels} rows and {self.n_cells} cells")
         if np.abs(self.levels - np.linspace(-1, 1, self.n_levels)).max() > 1e-12:
             raise InvalidInput(f"{name}: levels must be equally spaced from -1 to 1")
-        object.__setattr__(self, "privacy_loss", self.channel().loss)
+        object.__setattr__(self, "likelihood_ratio", self.channel().likelihood_ratio)
 
     def channel(self) -> TableChannel:
         """The channel of this table, whose constructor verifies privacy and unbiasedness."""

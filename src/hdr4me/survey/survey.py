@@ -194,7 +194,13 @@ class Survey:
 
         def row(q: int) -> tuple[Any, ...]:
             channel = self.questions[q].channel
-            return channel.mechanism, channel.kind, channel.n_inputs, channel.epsilon, str(channel.loss)
+            return (
+                channel.mechanism,
+                channel.kind,
+                channel.n_inputs,
+                channel.epsilon,
+                str(channel.likelihood_ratio),
+            )
 
         return questions_html(self, repr(self)[1:-1], columns, row)
 

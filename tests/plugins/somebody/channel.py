@@ -25,13 +25,13 @@ class Ladder(Channel):
     size: int
     far: int
     mechanism: str = "ladder"
-    loss: Fraction = field(init=False)
+    likelihood_ratio: Fraction = field(init=False)
 
     def __post_init__(self) -> None:
         rest = _ONE - (self.size - 3) * self.far
         if self.size < 4 or rest % 3 or rest // 3 <= self.far:
             raise ValueError("near weights are whole and larger than the far one")
-        object.__setattr__(self, "loss", Fraction(rest // 3, self.far))
+        object.__setattr__(self, "likelihood_ratio", Fraction(rest // 3, self.far))
         self.check()
 
     @classmethod

@@ -25,7 +25,7 @@ from hdr4me.channels.channel import (
     pick,
     whole,
 )
-from hdr4me.channels.proof import BITS, ONE, check_loss, column_loss, entries_loss
+from hdr4me.channels.proof import BITS, ONE, check_ratio, column_ratio, entries_ratio
 from hdr4me.errors import FormatError, InvalidInput
 
 MAX_CELLS = 256  # A cell is one byte on the wire
@@ -34,7 +34,7 @@ MAX_INPUTS = 65536
 UNBIASED = 1e-7
 
 Rows = tuple[tuple[int, ...], ...]
-Loss = Callable[[Sequence[Sequence[int]]], Fraction]
+Ratio = Callable[[Sequence[Sequence[int]]], Fraction]
 
 STAGE_BITS = 16  # a row of either stage sums to 2^16, so a row of their product sums to 2^32
 STAGE_ONE = 1 << STAGE_BITS
@@ -51,8 +51,8 @@ class Stages:
     first: Rows
     second: Rows
 
-    def check(self, name: str, weights: Sequence[Sequence[int]], loss: Loss = column_loss) -> None:
-        """Check that the product of the stages is `weights` and that the loss of the first is at most e^`epsilon`."""
+    def check(self, name: str, weights: Sequence[Sequence[int]], ratio: Ratio = column_ratio) -> None:
+        """Check that the product of the stages is `weights` and that the ratio of the first is at most e^`epsilon`."""
         for stage, table in (("first", self.first), ("second", self.second)):
             widths = {len(row) for row in table}
             if len(widths) != 1 or any(min(row) < 0 or sum(row) != STAGE_ONE for row in table):
@@ -63,7 +63,7 @@ class Stages:
             raise InvalidInput(f"{name}: its second stage must have a row for each cell of the first")
         if product_rows(self.first, self.second) != tuple(map(tuple, weights)):
             raise InvalidInput(f"{name}: its stages do not multiply to its weights")
-        check_loss(f"{name}, in all its reports of one value,", loss(self.first), self.epsilon)
+        check_ratio(f"{name}, in all its reports of one value,", ratio(self.first), self.epsilon)
 
     def sample(self, row: int, memoized: Draws, fresh: Draws) -> int:
         """The reported cell: 16 memoized bits select a cell of the first stage, 16 fresh bits a cell of the second."""
@@ -113,18 +113,18 @@ class IntegerTable(Channel):
 
     weights: Rows
     stages: Stages | None
-    loss_of: ClassVar[Loss]
+    ratio_of: ClassVar[Ratio]
 
     def prove(self, name: str, most: int) -> None:
-        """Check the rows, prove that their loss is at most e^ε, and check the stages if there are any."""
+        """Check the rows, prove that their ratio is at most e^ε, and check the stages if there are any."""
         check_rows(name, self.weights, most)
         try:
-            object.__setattr__(self, "loss", type(self).loss_of(self.weights))
+            object.__setattr__(self, "likelihood_ratio", type(self).ratio_of(self.weights))
         except InvalidInput as error:
             raise InvalidInput(f"{name}: {error}") from error
         self.check()
         if self.stages is not None:
-            self.stages.check(name, self.weights, type(self).loss_of)
+            self.stages.check(name, self.weights, type(self).ratio_of)
 
     @abstractmethod
     def field_rows(self, x: int) -> tuple[int, ...]:
@@ -215,7 +215,7 @@ class Table(IntegerTable):
     >>> half = 1 << 31
     >>> rows = ((3 * half // 2, half // 2), (half // 2, 3 * half // 2))
     >>> coin = Table("coin", 1.1, {"value": (-2.0, 2.0)}, rows)
-    >>> coin.loss, coin.n_inputs, coin.n_cells
+    >>> coin.likelihood_ratio, coin.n_inputs, coin.n_cells
     (Fraction(3, 1), 2, 2)
     >>> Table("coin", 1.0, coin.decoders, coin.weights)
     Traceback (most recent call last):
@@ -224,7 +224,7 @@ class Table(IntegerTable):
     """
 
     kind = "table"
-    loss_of = column_loss
+    ratio_of = column_ratio
     response_class = "hdr4me.channels.table.response:TableResponse"
 
     mechanism: str
@@ -233,7 +233,7 @@ class Table(IntegerTable):
     weights: tuple[tuple[int, ...], ...]
     parts: tuple[Input, ...] = ()
     stages: Stages | None = None
-    loss: Fraction = field(init=False, repr=False)
+    likelihood_ratio: Fraction = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -314,7 +314,7 @@ class UnaryEncoding(IntegerTable):
     """One of `size` categories as a vector of entries, each sent through the same table of two rows.
 
     Row 0 is for absent entries, row 1 for the present entry; `decode` is unbiased for 0 and 1. Two inputs differ in two
-    entries, so the loss is the product of the largest ratios in both directions.
+    entries, so the ratio is the product of the largest ratios in both directions.
 
     Parameters
     ----------
@@ -335,12 +335,12 @@ class UnaryEncoding(IntegerTable):
     --------
     >>> half = 1 << 31
     >>> bits = UnaryEncoding("bits", 1.1, 5, (-1.0, 3.0), ((3 * half // 2, half // 2), (half, half)))
-    >>> bits.loss, bits.n_counters, bits.per_report
+    >>> bits.likelihood_ratio, bits.n_counters, bits.per_report
     (Fraction(3, 1), 10, 5)
     """
 
     kind = "entries"
-    loss_of = entries_loss
+    ratio_of = entries_ratio
     response_class = "hdr4me.channels.table.response:UnaryResponse"
 
     mechanism: str
@@ -349,7 +349,7 @@ class UnaryEncoding(IntegerTable):
     decode: tuple[float, ...]
     weights: tuple[tuple[int, ...], ...]
     stages: Stages | None = None
-    loss: Fraction = field(init=False, repr=False)
+    likelihood_ratio: Fraction = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         name = f"channel {self.mechanism!r}"

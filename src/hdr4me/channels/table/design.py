@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from hdr4me.channels.proof import ONE, column_loss, entries_loss, exp_lower
+from hdr4me.channels.proof import ONE, column_ratio, entries_ratio, exp_lower
 from hdr4me.channels.table.channel import STAGE_ONE, Rows, Stages, Table, UnaryEncoding, product_rows
 from hdr4me.errors import InvalidInput
 
 
 def staged_number(epsilon: float, memoized: float) -> Table:
     """Two levels, −1 and 1: randomized response that is memoized, then fresh randomized response in each report."""
-    first = _flip(_least(_flip, column_loss, memoized))
-    second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), column_loss, epsilon))
+    first = _flip(_least(_flip, column_ratio, memoized))
+    second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), column_ratio, epsilon))
     rows = product_rows(first, second)
     value = ONE / (rows[1][1] - rows[0][1])
     return Table(
@@ -32,8 +32,8 @@ def staged_category(epsilon: float, memoized: float, size: int) -> UnaryEncoding
     The memoized stage is optimized unary encoding: it keeps a present entry with probability 1/2. The fresh stage flips
     each entry with one probability, so that one report has the distribution of optimized unary encoding under ε.
     """
-    first = _half(_least(_half, entries_loss, memoized))
-    second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), entries_loss, epsilon))
+    first = _half(_least(_half, entries_ratio, memoized))
+    second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), entries_ratio, epsilon))
     rows = product_rows(first, second)
     p, q = (Fraction(rows[present][1], ONE) for present in (1, 0))
     decode = (float(-q / (p - q)), float((1 - q) / (p - q)))
@@ -48,13 +48,13 @@ def _half(flipped: int) -> Rows:
     return ((STAGE_ONE - flipped, flipped), (STAGE_ONE // 2, STAGE_ONE // 2))
 
 
-def _least(make: Callable[[int], Rows], loss: Callable[[Rows], Fraction], epsilon: float) -> int:
-    """The smallest noise, in units of 2^-16, for which `make` gives a table with a loss of at most e^ε."""
+def _least(make: Callable[[int], Rows], ratio: Callable[[Rows], Fraction], epsilon: float) -> int:
+    """The smallest noise, in units of 2^-16, for which `make` gives a table with a ratio of at most e^ε."""
     most = exp_lower(epsilon)
     low, high = 0, STAGE_ONE // 2 - 1  # a weight of 0 would reveal the input
-    if loss(make(high)) > most:
+    if ratio(make(high)) > most:
         raise InvalidInput.of("epsilon", epsilon, "a budget that tables with rows of 2**16 can satisfy")
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if loss(make(middle)) <= most else (middle, high)
+        low, high = (low, middle) if ratio(make(middle)) <= most else (middle, high)
     return high

@@ -189,7 +189,7 @@ function show(client, given) {
 function proof(survey, questions) {
   const kinds = new Set(questions.map(({ channel }) => channel.mechanism));
   const rows = {
-    "privacy loss of a report": `at most e^${survey.epsilon}, verified here with exact integers`,
+    "likelihood ratio of a report": `at most e^${survey.epsilon}, verified here with exact integers`,
     "answers in a report": `${survey.m} of ${questions.length} questions`,
     noise: [...kinds].map(plain).join(", "),
     randomness: "this browser's (WebCrypto)",
