@@ -59,7 +59,7 @@ def population_of(dimension: Dimension, table: pa.Table) -> Population:
     """The values of each coordinate on [−1, 1], a category being 0 or 1, and the shares of the users with them."""
     n = table.num_rows
     if dimension.categories:
-        flat: Any = table.column(dimension.name).combine_chunks()
+        flat: Any = _clean(dimension, table)
         flat = flat if pa.types.is_string(flat.type) or not hasattr(flat, "flatten") else flat.flatten()
         index = {label: i for i, label in enumerate(dimension.categories)}
         chosen = np.array([index[label] for label in flat.cast(pa.string()).to_pylist()], np.int64)
@@ -67,7 +67,7 @@ def population_of(dimension: Dimension, table: pa.Table) -> Population:
         return Population(np.tile([0.0, 1.0], (f.size, 1)), np.stack([1.0 - f, f], axis=1), finite=True)
     low, high = dimension.bounds
     if length := getattr(dimension, "length", 0):
-        lists: Any = table.column(dimension.name).combine_chunks()
+        lists: Any = _clean(dimension, table)
         values = np.full((n, length), np.nan)
         values[np.asarray(lists.is_valid())] = np.asarray(lists.flatten(), np.float64).reshape(-1, length)
         values = values.T / high
@@ -77,6 +77,14 @@ def population_of(dimension: Dimension, table: pa.Table) -> Population:
     else:
         values = 2 * (np.clip(_column(table, dimension.name), low, high) - low)[None] / (high - low) - 1
     return Population(values, np.full(n, 1.0 / n), finite=True)
+
+
+def _clean(dimension: Dimension, table: pa.Table) -> Any:
+    """The clean values of a dimension, as one array."""
+    columns: list[Any] = [table.column(name).combine_chunks() for name in dimension.columns]
+    if not dimension.is_derived:
+        return columns[0]
+    return dimension.clean_column(columns, len(dimension.categories)).values()
 
 
 def _column(table: pa.Table, name: str) -> Floats:

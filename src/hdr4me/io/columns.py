@@ -62,8 +62,11 @@ def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
         )
     if "vector" in kinds and len(survey.schema) > 1:
         raise InvalidInput("a matrix holds vectors or numbers, not both: give a table with a column of lists")
-    if any(x.categories and x.columns != (x.name,) for x in survey.schema):
-        raise InvalidInput("a matrix cannot hold joint or bucket dimensions: give a table with named columns")
+    derived = [x for x in survey.schema if x.is_derived and not x.is_number]
+    if derived:
+        raise InvalidInput(
+            f"a matrix cannot hold a derived dimension such as {derived[0].name!r}: give a table with named columns"
+        )
     width = len(survey.schema.columns)
     if "vector" in kinds:
         width = getattr(survey.schema.dimensions[0], "length", 1)

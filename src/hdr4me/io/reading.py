@@ -116,7 +116,7 @@ def read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]
     names = list(schema.columns)
     batches: Iterator[pa.RecordBatch]
     if kind == "parquet":
-        texts = [x.columns[0] for x in schema.readers if hasattr(x, "labels")]
+        texts = [name for name, reader in schema.readers.items() if reader.is_text]
         batches = _read_parquet(part.path, names, texts, rows, part.row_groups)
     elif kind == "arrow":
         batches = _read_arrow(part.path, names)
@@ -131,7 +131,7 @@ def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
         if is_lines(text):
             yield from read_lines(text, schema.readers)
         else:
-            filled = [x.columns[0] for x in schema.readers if x.accepts_blank]
+            filled = [name for name, reader in schema.readers.items() if reader.accepts_blank]
             batches = read_delimited(text, schema.columns, part.delimiter, filled=filled)
             yield from (_plain_numbers(batch, part, schema) for batch in batches)
 
@@ -139,13 +139,13 @@ def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
 def _plain_numbers(batch: pa.RecordBatch, part: Part, schema: Schema) -> pa.RecordBatch:
     """The batch with the numbers in the notation of Python: no thousands separators, and a decimal point."""
     changes = [(part.thousands, ""), (part.decimal, ".")]
-    for reader in schema.readers:
-        j = batch.schema.get_field_index(reader.columns[0])
+    for name, reader in schema.readers.items():
+        j = batch.schema.get_field_index(name)
         column = batch.column(j)
-        for old, new in changes if not hasattr(reader, "labels") else ():
+        for old, new in changes if not reader.is_text else ():
             column = column if old is None else pc.replace_substring(column, old, new)
         if column is not batch.column(j):
-            batch = batch.set_column(j, reader.columns[0], column)
+            batch = batch.set_column(j, name, column)
     return batch
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -18,7 +18,7 @@ from typing import Any, Self
 from hdr4me.errors import FormatError
 from hdr4me.survey.categorical import MAX_CATEGORIES
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension, Fault, dimension_from_dict
-from hdr4me.survey.numeric import NARROWEST, Numeric
+from hdr4me.survey.numeric import Numeric
 from hdr4me.survey.values import (
     as_number,
     check_name,
@@ -32,13 +32,19 @@ from hdr4me.survey.values import (
 from hdr4me.survey.vector import Vector
 
 MAX_SEED = 2**53 - 1  # the largest integer that every parser of JSON reads exactly
+_LARGEST = 1e100  # the largest size of a standardized number, so that sums of squares are finite
+UNREADABLE = "\ufffd"  # what readers of files put in place of a value that is not text
 
 
 class _Composed(Dimension):
     """A dimension with parts, each of which cleans its own column; the field named after its kind declares them."""
 
-    in_matrix = False
-    parts: tuple[Dimension, ...]
+    is_derived = True
+
+    @property
+    def parts(self) -> tuple[Dimension, ...]:
+        """The dimensions that it is computed from."""
+        return tuple(getattr(self, self.kind))
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
@@ -109,7 +115,7 @@ class Bucket(Dimension):
 
     kind = "bucket"
     input_kind = "category"
-    in_matrix = False
+    is_derived = True
 
     name: str
     edges: Sequence[float]
@@ -184,8 +190,8 @@ class Joint(_Composed):
     name
         The name of the dimension.
     joint
-        The parts: two or more categories of one column each (`Categorical`, `Bucket`, `Hash`, `Prefix`). Each reads its own
-        column by its own rule for missing and unknown values.
+        The parts: two or more categories of one column each (`Categorical`, `Bucket`, `Hash`, `Prefix`). Each reads its
+        own column by its own rule for missing and unknown values.
 
     Examples
     --------
@@ -206,7 +212,7 @@ class Joint(_Composed):
         check_name(self.name)
         parts = tuple(self.joint)
         if len(parts) < 2 or not all(isinstance(x, Dimension) and x.is_category for x in parts):
-            raise refused(self.name, "joint must be a list of two or more categorical or bucket dimensions")
+            raise refused(self.name, "joint must be a list of two or more categories")
         if len({x.name for x in parts}) < len(parts) or any(isinstance(x, Joint) for x in parts):
             raise refused(
                 self.name, "the parts of joint must be different dimensions, none of them joint itself"
@@ -220,10 +226,6 @@ class Joint(_Composed):
                 self.name, f"its parts have {size:,} combinations: at most {MAX_CATEGORIES:,} are allowed"
             )
         object.__setattr__(self, "joint", parts)
-
-    @property
-    def parts(self) -> tuple[Dimension, ...]:  # type: ignore[override]
-        return tuple(self.joint)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -266,14 +268,14 @@ class Hash(Dimension):
     --------
     >>> word = Hash("word", buckets=1024, seed=7)
     >>> word.bucket("apple"), word.encode("apple", 1024) >> 16
-    (XXX, XXX)
+    (185, 185)
     >>> word.debiased(1 / 1024), round(word.debiased(0.25), 4)  # the mean share of a bucket is no evidence of a word
     (0.0, 0.2493)
     """
 
     kind = "hash"
     input_kind = "category"
-    in_matrix = False
+    is_derived = True
     is_text = True
 
     name: str
@@ -340,12 +342,12 @@ class Hash(Dimension):
 
 
 def _text(value: Any) -> str | None:
-    """The text of a value, as for categories (`label`); None if it is blank or has no UTF-8 form."""
+    """The text of a value, as for categories (`label`); None if it is blank, unreadable or has no UTF-8 form."""
     try:
         text = label(value)
     except Exception:  # a value may be an object that raises any exception
         return None
-    return None if text is None or is_blank(text) or not is_unicode(text) else text
+    return None if text is None or is_blank(text) or not is_unicode(text) or UNREADABLE in text else text
 
 
 @dataclass(frozen=True)
@@ -385,10 +387,6 @@ class Prefix(_Composed):
         if type(self.length) is not int or not 1 <= self.length <= MAX_SEED:
             raise refused(self.name, f"length = {self.length!r} must be a positive integer")
         object.__setattr__(self, "prefix", parts)
-
-    @property
-    def parts(self) -> tuple[Dimension, ...]:  # type: ignore[override]
-        return tuple(self.prefix)
 
     @property
     def leaves(self) -> tuple[Dimension, ...]:
@@ -433,7 +431,7 @@ class Outer(_Composed, Vector):
     name
         The name of the dimension.
     outer
-        The parts: one or more numbers that are not optional. Each reads its own column.
+        The parts: two or more numbers that are not optional. Each reads its own column.
     shift, scale
         Public constants, one for each number: about its mean and its standard deviation.
     norm
@@ -451,40 +449,38 @@ class Outer(_Composed, Vector):
     kind = "outer"
     _column = "OuterColumn"
 
-    outer: Sequence[Dimension] = field(hash=False)
-    shift: tuple[float, ...]
-    scale: tuple[float, ...]
+    outer: Sequence[Dimension] = field(default=(), hash=False)
+    shift: tuple[float, ...] = ()
+    scale: tuple[float, ...] = ()
 
     def __init__(
         self,
         name: str,
         outer: Sequence[Dimension],
-        shift: Sequence[float],
-        scale: Sequence[float],
+        shift: Iterable[float],
+        scale: Iterable[float],
         norm: float,
     ) -> None:
         check_name(name)
         parts = tuple(outer)
-        if not parts or not all(isinstance(x, Numeric) and not x.optional for x in parts):
-            raise refused(name, "outer must be a list of numbers that are not optional")
+        if len(parts) < 2 or not all(isinstance(x, Numeric) and not x.optional for x in parts):
+            raise refused(name, "outer must be a list of two or more numbers that are not optional")
         if len({x.name for x in parts}) < len(parts):
             raise refused(name, "the parts of outer must be different dimensions")
         constants = {}
-        for key, values in (("shift", shift), ("scale", scale)):
-            if isinstance(values, str) or len(values) != len(parts):
+        for key, given in (("shift", shift), ("scale", scale)):
+            values: list[Any] = list(given) if isinstance(given, Iterable) else []
+            if len(values) != len(parts):
                 raise refused(name, f"{key} must be a list of {len(parts)} numbers, one for each part")
             constants[key] = tuple(finite(name, key, x) + 0.0 for x in values)
-        if not all(NARROWEST <= x <= 1 / NARROWEST for x in constants["scale"]):
-            raise refused(name, "scale must be a list of positive numbers")
+        for part, middle, unit in zip(parts, *constants.values(), strict=True):
+            if unit <= 0 or max(abs(end - middle) for end in part.bounds) / unit > _LARGEST:
+                raise refused(name, f"scale = {unit} of {part.name!r} must be positive and not tiny")
         length = len(parts) * (len(parts) + 1) // 2
         fields = {"name": name, "length": length, "norm": norm, "optional": False, "outer": parts}
         for key, value in (fields | constants).items():
             object.__setattr__(self, key, value)
         self.__post_init__()
-
-    @property
-    def parts(self) -> tuple[Dimension, ...]:  # type: ignore[override]
-        return tuple(self.outer)
 
     @property
     def rows(self) -> tuple[str | None, ...]:

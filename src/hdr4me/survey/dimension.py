@@ -70,7 +70,6 @@ class Dimension(ABC):
     kind: ClassVar[str]
     _column: ClassVar[str] = "DistinctColumn"  # the class in `columns.py` that cleans whole columns
     is_text: ClassVar[bool] = False  # its column holds texts, which are kept as they are written
-    in_matrix: ClassVar[bool] = True  # a matrix of numbers may hold it: as a number, or as the index of a category
     name: str
 
     @property
@@ -141,6 +140,11 @@ class Dimension(ABC):
     def columns(self) -> tuple[str, ...]:
         """The columns of a record that hold its value: its own name, or the columns that it is computed from."""
         return (self.name,)
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether it is computed from its columns, so that its clean values are not values of a column."""
+        return self.columns != (self.name,)
 
     @property
     def leaves(self) -> tuple[Dimension, ...]:

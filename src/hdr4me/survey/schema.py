@@ -108,7 +108,12 @@ class Schema:
         if unknown := [str(name) for name in record if name not in self.readers]:
             hint = suggestion(unknown[0], self.columns)
             raise InvalidInput(f"the record has a field {unknown[0]!r} that the survey does not have{hint}")
-        for reader in dict.fromkeys(map(id, self.readers.values())):
+        for leaf in self._leaves:
+            leaf.check(leaf.value_in(record))
+
+    @cached_property
+    def _leaves(self) -> tuple[Dimension, ...]:
+        return tuple({id(leaf): leaf for x in self.dimensions for leaf in x.leaves}.values())
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as a document for JSON."""
