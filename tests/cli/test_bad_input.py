@@ -169,14 +169,14 @@ def test_a_full_disk_loses_nothing(collected, tmp_path: Path, command: str) -> N
     """A limit on the size of files stands in for a full disk: the write fails in the same place."""
     out = tmp_path / "out"
     out.mkdir()
-    target = out / ("x.parquet" if command == "perturb" else "x.json")
+    target = out / {"perturb": "x.parquet", "estimate": "x.csv"}.get(command, "x.json")
     target.write_text("what was there before")
     arguments = {
         "perturb": [collected.survey, collected.records, "-o", target],
         "tally": [collected.survey, collected.reports, "-o", target],
         "merge": [collected.tally, collected.tally, "-o", target],
         "survey": [collected.schema, "--mechanism", "duchi", "-o", target],
-        "estimate": [collected.tally, "--csv", target],
+        "estimate": [collected.tally, "--output", target],
     }[command]
 
     def limit() -> None:
@@ -209,7 +209,6 @@ def test_an_output_is_never_an_input(plain, collected, tmp_path: Path) -> None:
         ("tally", survey, reports, "-o", survey),
         ("tally", survey, reports, "-o", folder / "x", "--quarantine", folder / "x"),
         ("survey", schema, "-o", schema),
-        ("estimate", folder / collected.tally.name, "--csv", folder / collected.tally.name),
     ]:
         assert "it is also" in plain(*arguments)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
@@ -222,7 +221,7 @@ def test_a_missing_folder_is_named_before_any_work(plain, collected, tmp_path: P
         ("perturb", collected.survey, collected.records, "-o", gone / "r.parquet"),
         ("tally", collected.survey, collected.reports, "-o", gone / "t"),
         ("merge", collected.tally, "-o", gone / "t"),
-        ("estimate", collected.tally, "--csv", gone / "a.csv"),
+        ("estimate", collected.tally, "--output", gone / "a.csv"),
     ]:
         assert plain(*arguments).endswith(f"there is no folder {gone}")
 
@@ -242,10 +241,9 @@ def test_files_that_are_no_reports_are_refused(plain, collected, folder: Path, t
 def test_options_that_do_not_apply_are_refused(plain, run, collected, folder: Path, tmp_path: Path) -> None:
     assert "is only shown" in plain("survey", collected.survey, "--epsilon", 5)
     assert "is only shown" in plain("survey", collected.survey, "-o", folder / "s.json")
-    assert "both write to standard output" in plain("estimate", collected.tally, "--csv", "-", "--json")
+    assert "both write to standard output" in plain("estimate", collected.tally, "--output", "-", "--json")
     assert "column=a,b,c" in plain("survey", collected.records, "--categories", "smoker=")
     assert "--draws 1000000000000" in plain("audit", collected.survey, "--draws", 10**12)
-    assert "--seed -1" in plain("demo", "--users", 1000, "--seed", -1, "-o", folder / "demo")
     assert "--epsilon nan" in plain("demo", "--users", 1000, "--epsilon", "nan", "-o", folder / "demo")
     assert "more than once" in run("merge", collected.tally, collected.tally, "-o", tmp_path / "two").err
 
@@ -304,5 +302,5 @@ def test_no_message_names_a_python_parameter(plain, collected, tmp_path: Path) -
     assert "--order is not allowed for --recalibrate 'l1'" in plain(
         "estimate", collected.tally, "--recalibrate", "l1", "--order", "age,height"
     )
-    audit = ("audit", survey, "--tally", collected.tally, "--looks-before", -1)
-    assert "--looks-before -1 is not allowed: a non-negative integer" in plain(*audit)
+    audit = ("audit", survey, "--tally", collected.tally, "--audits-before", -1)
+    assert "--audits-before -1 is not allowed: a non-negative integer" in plain(*audit)

@@ -137,7 +137,7 @@ def test_an_audit_says_how_many_draws_of_a_vector_it_made(
     monkeypatch.setattr(auditor, "_MOST_PRODUCTS", 2000)
     survey = hd.Survey(hd.Schema([hd.Vector("g", 8), hd.Numeric("x", 0, 1)]), epsilon=1.0, mechanism="duchi")
     survey.save(tmp_path / "s.json")
-    message = run("audit", tmp_path / "s.json", "--draws", 2000, "--html", tmp_path / "audit.html")
+    message = run("audit", tmp_path / "s.json", "--draws", 2000, "--output", tmp_path / "audit.html")
     assert message.code == 0, message.err
     assert "codebook: 500 draws of each value instead of 2,000, because" in message.err.replace("\n", " ")
     assert "500 draws of each value instead of 2,000" in (tmp_path / "audit.html").read_text()

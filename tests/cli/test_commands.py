@@ -69,10 +69,10 @@ def test_merge_adds(run, collected, tmp_path: Path) -> None:
 
 def test_estimate_writes_csv(run, collected, tmp_path: Path) -> None:
     path = tmp_path / "answer.csv"
-    assert run("estimate", collected.tally, "--csv", path).code == 0
+    assert run("estimate", collected.tally, "--output", path).code == 0
     rows = list(csv.DictReader(io.StringIO(path.read_text())))
     assert [row["dimension"] for row in rows] == ["age", "height", "smoker", "smoker"]
-    assert list(csv.DictReader(io.StringIO(run("estimate", collected.tally, "--csv", "-").out))) == rows
+    assert list(csv.DictReader(io.StringIO(run("estimate", collected.tally, "--output", "-").out))) == rows
 
 
 def test_simultaneous_intervals_are_wider(run, collected) -> None:
@@ -241,7 +241,9 @@ def test_an_interruption_gives_a_message(monkeypatch, run, collected) -> None:
 
 
 def test_a_closed_pipe_is_not_an_error(collected) -> None:
-    command = f"{sys.executable} -m hdr4me estimate {collected.tally} --csv - | true; exit ${{PIPESTATUS[0]}}"
+    command = (
+        f"{sys.executable} -m hdr4me estimate {collected.tally} --output - | true; exit ${{PIPESTATUS[0]}}"
+    )
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

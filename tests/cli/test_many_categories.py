@@ -35,7 +35,7 @@ def test_only_the_most_frequent_categories_are_printed(run: Run, tmp_path: Path)
         in text
     )
     assert "Intervals: 95 %, simultaneous" in text
-    assert run("estimate", tmp_path / "x.tally", "--all").out.count("\n") > V
+    assert run("estimate", tmp_path / "x.tally", "--verbose").out.count("\n") > V
     assert len(run("estimate", tmp_path / "x.tally", "--json").json["rows"]) == V + 1
 
 
@@ -53,7 +53,7 @@ def test_categories_without_significance_are_not_printed(run: Run, tmp_path: Pat
     plain = {row["category"]: row for row in run("estimate", path, "--json").json["rows"]}
     low, high = tally.estimate().interval(0.999999999, simultaneous=True)
     for more in ((), ("--recalibrate", "norm_sub")):
-        done = run("estimate", path, "--confidence", 0.999999999, *more, "--html", tmp_path / "x.html")
+        done = run("estimate", path, "--confidence", 0.999999999, *more, "--output", tmp_path / "x.html")
         assert done.code == 0, done.err
         rows = done.out.partition("town")[2].split()
         assert sorted(word for word in rows if word.startswith("t")) == ["t0", "t1"]

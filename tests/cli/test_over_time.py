@@ -47,7 +47,7 @@ def test_rounds_by_hand(run: Any, weeks: list[Path]) -> None:
 
 
 def test_rounds_as_a_table_and_a_figure(run: Any, weeks: list[Path], tmp_path: Path) -> None:
-    shown = run("rounds", *weeks, "--row-budget", 3, "--png", tmp_path / "trend.svg")
+    shown = run("rounds", *weeks, "--row-budget", 3, "--output", tmp_path / "trend.svg")
     assert shown.code == 0
     assert "3 rounds" in shown.out
     assert "age" in shown.out
@@ -62,7 +62,7 @@ def test_rounds_that_cannot_be_compared(plain: Any, weeks: list[Path], tmp_path:
     assert "at least two" in plain("rounds", weeks[0])
     assert "--noise 'new' is not allowed" in plain("rounds", *weeks, "--noise", "new")
     assert "--confidence" in plain("rounds", *weeks, "--confidence", 1)
-    assert "--png" in plain("rounds", *weeks, "--png", tmp_path / "a.gif")
+    assert "--output" in plain("rounds", *weeks, "--output", tmp_path / "a.gif")
 
 
 def test_a_ledger_in_words(run: Any, plain: Any, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_every_kind_of_question_from_a_schema_to_a_survey(run: Any, tmp_path: Pa
         pilot,
     )
     page, survey = tmp_path / "plan.html", tmp_path / "survey.json"
-    shown = run(*asked, "--tolerance", "v=0.2", "--poisoned", "0.01", "--html", page, "--output", survey)
+    shown = run(*asked, "--tolerance", "v=0.2", "--poisoned", "0.01", "--output", page, "--output", survey)
     assert shown.code == 0
     assert "coordinates of v ±0.2 is kept" in shown.out
     assert "Standard errors of selections, vectors and optional numbers" in shown.out
@@ -111,7 +111,7 @@ def test_the_page_has_everything_that_the_terminal_shows(
         "--rounds",
         2,
     )
-    shown = run(*question, *asked, "--html", page)
+    shown = run(*question, *asked, "--output", page)
     assert shown.code == 0, shown.err
     text = page.read_text("utf-8")
     for part in (

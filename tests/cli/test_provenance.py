@@ -41,7 +41,7 @@ def test_estimate_has_provenance_in_json_csv_and_parquet(run, collected, tmp_pat
     survey = Survey.load(collected.survey)
     wanted = [survey.fingerprint, survey.epsilon, 0.9, __version__, DAY]
     files = tmp_path / "a.csv", tmp_path / "a.parquet"
-    options = ("--confidence", 0.9, "--csv", files[0], "--parquet", files[1], "--json")
+    options = ("--confidence", 0.9, "--output", files[0], "--output", files[1], "--json")
     found = run("estimate", collected.tally, *options).json
     assert provenance_of(found) == wanted
     rows = list(csv.DictReader(io.StringIO(files[0].read_text())))
@@ -55,7 +55,7 @@ def test_estimate_has_provenance_in_json_csv_and_parquet(run, collected, tmp_pat
 
 
 def test_pandas_reads_both_without_options(run, collected, tmp_path: Path) -> None:
-    run("estimate", collected.tally, "--csv", tmp_path / "a.csv", "--parquet", tmp_path / "a.parquet")
+    run("estimate", collected.tally, "--output", tmp_path / "a.csv", "--output", tmp_path / "a.parquet")
     first, second = pd.read_csv(tmp_path / "a.csv"), pd.read_parquet(tmp_path / "a.parquet")
     assert list(first["dimension"]) == list(second["dimension"])
     assert first["estimate"].to_numpy() == pytest.approx(second["estimate"].to_numpy())
@@ -63,7 +63,7 @@ def test_pandas_reads_both_without_options(run, collected, tmp_path: Path) -> No
 
 
 def test_a_parquet_file_replaces_the_printed_table(run, collected, tmp_path: Path) -> None:
-    assert run("estimate", collected.tally, "--parquet", tmp_path / "a.parquet").out == ""
+    assert run("estimate", collected.tally, "--output", tmp_path / "a.parquet").out == ""
 
 
 def test_audit_of_a_survey_and_of_a_tally(run, collected) -> None:
@@ -127,7 +127,7 @@ def test_commands_write_pages_and_figures(
         ),
     }[command]
     page, picture = tmp_path / "page.html", tmp_path / f"picture{kind}"
-    outcome = run(*arguments, "--html", page, "--png", picture)
+    outcome = run(*arguments, "--output", page, "--output", picture)
     assert outcome.code == 0, outcome.err
     assert picture.read_bytes().startswith(STARTS[kind])
     line = f"hdr4me {__version__}; {DAY}"
@@ -149,11 +149,11 @@ def test_a_figure_of_unknown_format_is_refused(plain, collected, people: Path, c
         "plan": ("--dims", 3, "--users", 1000, "--epsilon", 1),
         "compare": (people,),
     }
-    assert "--png x.gif is not allowed" in plain(command, *arguments[command], "--png", "x.gif")
+    assert "--output x.gif is not allowed" in plain(command, *arguments[command], "--output", "x.gif")
 
 
 def test_an_audit_overwrites_no_input(plain, collected) -> None:
-    assert "it is also an input" in plain("audit", collected.survey, "--html", collected.survey)
+    assert "must end in .html" in plain("audit", collected.survey, "--output", collected.survey)
 
 
 def test_long_commands_show_progress_on_a_terminal(

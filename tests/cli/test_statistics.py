@@ -41,7 +41,7 @@ def test_quantiles_histograms_and_variances(run, folder):
     assert rows["histogram", "age", "0 to 60"]["estimate"] == pytest.approx(0.75, abs=0.1)
     assert ("histogram", "income", "0 to 60") not in rows
     assert rows["sd", "age", None]["estimate"] == pytest.approx(11.5, abs=2)
-    short = run("estimate", folder / "day.tally", "--quantiles", "0.5", "--approximate").out
+    short = run("estimate", folder / "day.tally", "--quantiles", "0.5", "--interval", "approximate").out
     assert "quantile" in short
 
 
@@ -124,8 +124,8 @@ def test_a_plan_for_a_statistic_and_for_two_rounds(run, plain, folder):
 
 def test_pictures_and_csv(run, folder):
     page, picture, table = (folder / name for name in ("out.html", "out.png", "out.csv"))
-    files = ("--html", page, "--png", picture, "--csv", table)
-    outcome = run("estimate", folder / "day.tally", "--quantiles", "0.5", "--approximate", *files)
+    files = ("--output", page, "--output", picture, "--output", table)
+    outcome = run("estimate", folder / "day.tally", "--quantiles", "0.5", "--interval", "approximate", *files)
     assert outcome.code == 0
     assert "<svg" in page.read_text()
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -138,7 +138,7 @@ def test_a_second_round(run, folder):
     narrow = {row["dimension"]: row for row in outcome.json["rows"]}
     assert 0 <= narrow["age"]["next_low"] < 49.5 < narrow["age"]["next_high"] <= 120
     assert narrow["region"]["range_kept"] is None
-    assert run("refine", folder / "day.tally", "-o", folder / "round2.json", "--equal-weights").code == 0
+    assert run("refine", folder / "day.tally", "-o", folder / "round2.json").code == 0
     run("perturb", folder / "round2.json", folder / "people.csv", "-o", folder / "reports2.parquet")
     run("tally", folder / "round2.json", folder / "reports2.parquet", "-o", folder / "second.tally")
     both = run("estimate", folder / "day.tally", "--later-round", folder / "second.tally", "--json").json
@@ -212,7 +212,7 @@ def test_long_steps_of_estimate_show_progress(run, folder, monkeypatch, tmp_path
                 now.append((done, of))
 
     monkeypatch.setattr("hdr4me.cli.estimate.Watch", Recorded)
-    asked = ("--quantiles", "0.5", "--histogram", "4", "--variance", "--html", tmp_path / "page.html")
+    asked = ("--quantiles", "0.5", "--histogram", "4", "--variance", "--output", tmp_path / "page.html")
     run("estimate", folder / "day.tally", *asked)
     assert seen[:3] == ["reading tallies", "estimating", "intervals"]
     assert set(seen[3:]) == {

@@ -182,7 +182,7 @@ def test_pictures_and_pages(tmp_path: Path) -> None:
         "duchi",
     ]
     run = CliRunner().invoke
-    given = run(app, [*base, "--html", str(tmp_path / "c.html"), "--png", str(tmp_path / "c.png")])
+    given = run(app, [*base, "--output", str(tmp_path / "c.html"), "--output", str(tmp_path / "c.png")])
     assert given.exit_code == 0
     assert "predicted MSE" in given.output
     assert (tmp_path / "c.png").stat().st_size > 5000
@@ -190,7 +190,7 @@ def test_pictures_and_pages(tmp_path: Path) -> None:
     assert [row["epsilon"] for row in document["rows"]] == [1.0, 2.0]
     for bad, words in (
         (["--epsilon", "x"], "--epsilon 'x' is not allowed"),
-        (["--png", "a.gif"], "must end in"),
+        (["--output", "a.gif"], "must end in"),
     ):
         with pytest.raises(InvalidInput, match=words):
             run(app, [*base, *bad], catch_exceptions=False)

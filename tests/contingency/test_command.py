@@ -48,7 +48,7 @@ def test_a_table_with_its_files(folder: Path, tmp_path: Path, capsys: pytest.Cap
     files = [tmp_path / name for name in ("t.html", "t.png", "t.csv", "people.parquet")]
     options = [
         x
-        for pair in zip(("--html", "--png", "--csv", "--synthetic"), map(str, files), strict=True)
+        for pair in zip(("--output", "--output", "--output", "--synthetic"), map(str, files), strict=True)
         for x in pair
     ]
     main(["tables", str(folder / "week.tally"), "--table", "sex,smoker", *options, "--rows", "500"])

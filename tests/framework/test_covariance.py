@@ -8,8 +8,7 @@ from category_laws import grr, oue
 
 from hdr4me import deviation
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.moments import mean_inverse_count
-from hdr4me.framework.norm import frequency_covariance, shared_draw
+from hdr4me.framework.moments import shared_draw
 from hdr4me.mechanisms import mechanism
 
 RUNS = 4000
@@ -60,7 +59,7 @@ def test_the_covariance_of_frequencies(make) -> None:
     f = np.array([0.7, 0.3]) if k == 2 else np.array([0.5, 0.3, 0.15, 0.05])
     n, share = 200, 0.5
     people = np.repeat(np.arange(k), np.rint(f * n).astype(int))
-    expected = frequency_covariance(table.channel(k), f, n, mean_inverse_count(n, share))
+    expected = deviation(table.channel(k), users=n, probabilities=f, inclusion=share).covariance
     errors = np.empty((RUNS, k))
     for run in range(RUNS):
         who = people[rng.random(n) < share]
@@ -86,8 +85,7 @@ def test_diagonals_are_the_variances() -> None:
     f = [0.5, 0.3, 0.15, 0.05]
     for table in (grr(1.0, 4).channel(), oue(1.0).channel(4)):
         dev = deviation(table, users=500, dims=5, sampled=2, probabilities=f)
-        cov = frequency_covariance(table, np.array(f), 500, mean_inverse_count(500, 0.4))
-        np.testing.assert_allclose(np.tile(np.diag(cov), 5), dev.variance, rtol=1e-9)
+        np.testing.assert_allclose(np.diag(dev.covariance), dev.variance, rtol=1e-9)
         assert dev.mse_law.mean == pytest.approx(dev.mse, rel=1e-9)
 
 

@@ -8,8 +8,8 @@ Four kinds of tests share the false-alarm probability equally:
   entries of a report has a known law;
 - *copies*: the number of identical reports is bounded.
 
-Users may have any values, but they answer independently. The k-th look at a collection may use 6/(π²k²) of the
-probability, so that the false-alarm rate of all looks together is at most `level`.
+Users may have any values, but they answer independently. The k-th audit of a collection may use 6/(π²k²) of the
+probability, so that the false-alarm rate of all audits together is at most `level`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LEAST_RESIDUAL = 4.0  # if no standardized residual of the fit is larger, there
 
 @dataclass(frozen=True)
 class Alarm:
-    """A test that raised an alarm; its p-value is adjusted for the tests of all kinds and for the look."""
+    """A test that raised an alarm; its p-value is adjusted for the tests of all kinds and for earlier audits."""
 
     kind: str
     dimension: str
@@ -54,7 +54,7 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Watch:
-    """The result of one look at a tally."""
+    """The result of one audit of a tally."""
 
     alarms: tuple[Alarm, ...]
     level: float
@@ -64,8 +64,8 @@ class Watch:
 
     def __str__(self) -> str:
         head = (
-            f"{self.n_tests:,} tests on {self.n_reports:,} reports, look {self.look}. The probability of a false alarm "
-            f"over all looks is at most {self.level:g}."
+            f"{self.n_tests:,} tests on {self.n_reports:,} reports, audit {self.look}. The probability of a false "
+            f"alarm over all audits of this collection is at most {self.level:g}."
         )
         found = [f"ALARM {alarm.sentence} (p = {alarm.p_value:.2g})" for alarm in self.alarms]
         return "\n".join([head, *(found or ["No alarm: an honest population explains these counts."])])
@@ -103,7 +103,7 @@ def watch(
             kinds[kind].append(test)
     found: list[Alarm] = []
     for kind, tests in kinds.items():
-        # Bonferroni: tests of this kind, times the number of kinds, times the share of this look.
+        # Bonferroni: tests of this kind, times the number of kinds, times the share of this audit.
         factor = sum(test.n for test in tests) * len(kinds) * (math.pi * look) ** 2 / 6
         worst: dict[str, Alarm] = {}
         for test in tests:

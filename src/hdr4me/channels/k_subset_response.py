@@ -11,7 +11,7 @@ import numpy as np
 
 from hdr4me.channels.blanket import Blanket, heavy_blanket, table_blanket
 from hdr4me.channels.proof import BITS, ONE
-from hdr4me.channels.response import Contrast, Floats, Marginal, Mask, Numbers, Response
+from hdr4me.channels.response import Contrast, Floats, Marginal, Mask, Numbers, Response, gram
 
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
@@ -68,6 +68,16 @@ class NamingResponse(KSubsetResponse):
         law = np.array([[1 - q, q], [1 - p, p]])[:, None, :]
         levels = np.array([0.0, 1.0])
         return Marginal(law, {"value": levels}, {"value": np.array([other, equal])}, levels)
+
+    def covariance(self, values: Floats, shares: Floats, *, optional: bool = False) -> Floats:
+        p, q = self.channel.shares
+        either, neither = map(float, self.channel.family.pair_shares(Fraction(self.channel.weight, ONE)))
+        f, both = shares @ values, gram(values, shares)
+        has = f[:, None] + f - both  # the share of users with at least one of two categories
+        named = either * has + neither * (1.0 - has)
+        np.fill_diagonal(named, q + (p - q) * f)
+        means = q * q + q * (p - q) * (f[:, None] + f) + (p - q) ** 2 * both
+        return np.asarray((named - means) / (p - q) ** 2)
 
     def cells(self, counts: Numbers, place: int = 0) -> Numbers:
         named = self.supports(counts)

@@ -448,6 +448,42 @@ class Response:
     def _inverse(self) -> Floats | None:
         return None if self._listed is None else inverse_of(self._listed)
 
+    def covariance(self, values: Floats, shares: Floats, *, optional: bool = False) -> Floats:
+        """E Cov(y | x): the mean covariance of the coordinates y of a decoded report, over users with these shares.
+
+        `values` [users, coordinates] are the coordinates of all dimensions of the question. With `optional`, NaN means
+        "no value", and the last row and column of the result are those of "present".
+        """
+        law, decoders = self.joint
+        weights, first = shares[:, None], 0
+        for place in range(len(self.channel.inputs)):
+            own = values[:, first : (first := first + self.n_coordinates(place))]
+            weights = (weights[:, :, None] * self._rounded(own, place, optional)[:, None, :]).reshape(
+                len(own), -1
+            )
+        second = (decoders * (weights.sum(axis=0) @ law)) @ decoders.T
+        return np.asarray(second - gram(coordinates(values, optional=optional), shares))
+
+    def _rounded(self, values: Floats, place: int, optional: bool) -> Floats:
+        """The probability of each input of one dimension, given its coordinates."""
+        if self.channel.inputs[place].input_kind == "category":
+            return values
+        missing = np.isnan(values)
+        found = self.marginal(place).hat_weights(np.nan_to_num(values[:, 0]))
+        return np.concatenate([found * ~missing, missing], axis=1) if optional else found
+
+    @cached_property
+    def joint(self) -> tuple[Floats, Floats]:
+        """P(cell | input), and the decoded value of each cell for each coordinate of all dimensions."""
+        marginals = [
+            self.marginal(place, i)
+            for place in range(len(self.channel.inputs))
+            for i in range(self.n_coordinates(place))
+        ]
+        law = self._listed if self.table is None else self.table
+        assert law is not None  # else there is no marginal
+        return law, np.stack([decoder for marginal in marginals for decoder in marginal.decoders.values()])
+
     def supports(self, counts: Numbers) -> Numbers:
         """The number of reports that support each category, if the counters are those of categories."""
         return counts
@@ -474,6 +510,16 @@ class Response:
             for x in range(channel.n_inputs):
                 law[x, counters] += float(channel.probability(x, output))
         return law
+
+
+def coordinates(values: Floats, *, optional: bool) -> Floats:
+    """The means of the coordinates of a decoded report, given the values; if `optional`, that of "present" is last."""
+    return np.column_stack([np.nan_to_num(values), ~np.isnan(values[:, 0])]) if optional else values
+
+
+def gram(x: Floats, shares: Floats) -> Floats:
+    """E[x xᵀ] over users with these shares."""
+    return np.asarray((x.T * shares) @ x)
 
 
 def inverse_of(law: Floats) -> Floats:

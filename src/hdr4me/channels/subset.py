@@ -59,6 +59,12 @@ class Subset(SetFamily):
         w, v = self.chosen, self.size
         return p, (p * (w - 1) + (1 - p) * w) / (v - 1)
 
+    def pair_shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
+        """P(two categories are both in the output) if one of them is the user's, and if neither is."""
+        w, v = self.chosen, self.size
+        others = (p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)) / ((v - 1) * max(v - 2, 1))
+        return p * (w - 1) / (v - 1), others
+
     def integer_rows(self, weight: int) -> tuple[tuple[int, ...], ...] | None:
         """For sets of size 1, if the light weight is an integer for each category and a cell is one byte."""
         v = self.size

@@ -11,7 +11,7 @@ import typer
 from typer import Option
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import HTML, JSON, PNG, SURVEY, VERBOSE, File
+from hdr4me.cli.options import JSON, RESULTS, SURVEY, VERBOSE, File
 from hdr4me.cli.output import print_json, print_note, print_notes, print_table, progress, working
 from hdr4me.errors import InvalidInput
 from hdr4me.pages import html as pages
@@ -50,11 +50,10 @@ def audit(
     false_alarm_rate: Annotated[
         float, Option(help="With --tally: probability of any false alarm over all audits.")
     ] = 0.001,
-    looks_before: Annotated[
+    audits_before: Annotated[
         int, Option(help="With --tally: number of earlier audits of this collection.")
     ] = 0,
-    html: HTML = None,
-    png: PNG = None,
+    outputs: RESULTS = None,
     json: JSON = False,
     verbose: VERBOSE = False,
 ) -> None:
@@ -64,21 +63,24 @@ def audit(
     from simulated reports. With --tally, test whether the counts can come from users who follow the protocol. Exit
     code 1 if the survey fails or there is an alarm.
 
-    Example: hdr4me audit survey.json --html audit.html
+    Example: hdr4me audit survey.json --output audit.html
     """
     from hdr4me.survey import Survey
 
     opt.check("--draws", draws, 1000 <= draws <= 20_000_000, "1000 to 20,000,000")
-    opt.check("--looks-before", looks_before, looks_before >= 0, "a non-negative integer")
+    opt.check("--audits-before", audits_before, audits_before >= 0, "a non-negative integer")
     if reports and tally is None:
         raise InvalidInput("--reports needs --tally: give both")
-    opt.check_outputs([html], [survey, tally, *(reports or [])], png=png)
+    html, png = opt.outputs_of(outputs, ".html", ".png")
+    opt.check_outputs([html, png], [survey, tally, *(reports or [])])
     document = Survey.load(survey)
     write = partial(opt.write_results, html, png)
     if tally is None:
         passed = _audit_survey(document, draws, write, json, verbose)
     else:
-        passed = _audit_tally(document, tally, reports or [], false_alarm_rate, looks_before + 1, write, json)
+        passed = _audit_tally(
+            document, tally, reports or [], false_alarm_rate, audits_before + 1, write, json
+        )
     if not passed:
         raise typer.Exit(1)
 
@@ -191,7 +193,7 @@ def _audit_tally(
 
     tally = Tally.load(path, survey)
     with (
-        opt.named_options(level="--false-alarm-rate", look="--looks-before"),
+        opt.named_options(level="--false-alarm-rate", look="--audits-before"),
         working("testing the counts"),
     ):
         copies = most_copies(survey, reports) if reports else None

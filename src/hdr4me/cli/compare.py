@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal, cast
 from typer import Argument, Option
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import HTML, JSON, PNG, SCHEMA, Texts
+from hdr4me.cli.options import JSON, RESULTS, SCHEMA, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.cli.reports import show_quality
-from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.registry import built_in
 from hdr4me.pages.counted import counted
 from hdr4me.pages.html import provenance
@@ -26,11 +25,9 @@ def analyze(
     users: Annotated[int, Option(help="Number of users.")],
     dims: Annotated[int, Option(help="Number of dimensions.")] = 1,
     sampled: Annotated[int, Option(help="Number of dimensions that each user reports.")] = 1,
-    values: Annotated[str | None, Option(help="True values, in the domain: 0.1,0.2,0.3")] = None,
-    probabilities: Annotated[
-        str | None, Option(help="Shares of the values: 0.5,0.3,0.2 (default: equal)")
+    values: Annotated[
+        str | None, Option(help="True values: uniform, or 0.1,0.2,0.3; default: the worst case.")
     ] = None,
-    prior: Annotated[str | None, Option(help="uniform; without --prior or --values, the worst case.")] = None,
     variance_formula: Annotated[str, Option(help="exact, or paper (Lemmas 2 and 3 as printed).")] = "exact",
     calibrated: Annotated[
         bool, Option("--calibrated", help="Remove the bias of a biased mechanism.")
@@ -38,23 +35,21 @@ def analyze(
     discretized: Annotated[
         bool, Option("--discretized", help="Use the integer table that a survey deploys.")
     ] = False,
-    domain: Annotated[str, Option(help="scaled ([-1, 1]), or own (square_wave: [0, 1]).")] = "scaled",
     tolerance: Annotated[str | None, Option(help="Tolerances: 0.01,0.05,0.1")] = None,
     json: JSON = False,
 ) -> None:
     """Predict the error of one mechanism: bias, variance and the probability of staying within a tolerance.
 
+    All errors are on the mechanism's own scale, as in the paper: a dimension's range is scaled to [-1, 1].
+    For errors in the units of your data, use `hdr4me plan --schema`.
+
     Example: hdr4me analyze --mechanism piecewise --epsilon 1 --users 100000 --dims 50 --sampled 1 --tolerance 0.05,0.1
     """
     from hdr4me.channels.proof import check_epsilon
     from hdr4me.framework import deviation
-    from hdr4me.mechanisms import mechanism as own
     from hdr4me.mechanisms.registry import scaled_mechanism
 
     m = sampled
-    opt.check("--domain", repr(domain), domain in ("scaled", "own"), "scaled or own")
-    if domain == "own" and discretized:
-        raise InvalidInput("--domain own and --discretized cannot be combined: every table is on [-1, 1]")
     for option, count in (("--users", users), ("--dims", dims), ("--sampled", m)):
         opt.check(option, count, 1 <= count <= _MOST, f"a positive integer up to {_MOST:,}")
     at = (
@@ -69,15 +64,14 @@ def analyze(
         check_epsilon(epsilon)
         allowed = f"{_SMALLEST:g} to {_LARGEST:g} for each of the {m:,} answers"
         opt.check("--epsilon", epsilon, _SMALLEST <= epsilon / m <= _LARGEST, allowed)
-        law: Any = (own if domain == "own" else scaled_mechanism)(mechanism, epsilon=epsilon / m)
+        law: Any = scaled_mechanism(mechanism, epsilon=epsilon / m)
         dev = deviation(
             law.exact() if discretized else law,
             users=users,
             dims=dims,
             sampled=m,
-            values=None if values is None else opt.numbers("--values", values),
-            probabilities=None if probabilities is None else opt.numbers("--probabilities", probabilities),
-            prior=prior,
+            values=None if values in (None, "uniform") else opt.numbers("--values", values),
+            prior="uniform" if values == "uniform" else None,
             variance=cast("Literal['exact', 'paper']", variance_formula),
             calibrated=calibrated,
         )
@@ -114,7 +108,7 @@ def analyze(
     if json:
         print_json({key: value for key, _, value in facts})
         return
-    rows: list[list[Any]] = [["domain", f"[{low:g}, {high:g}]"]]
+    rows: list[list[Any]] = [["scale of values and errors", f"[{low:g}, {high:g}]"]]
     for _, label, value in facts:
         parts = value if isinstance(value, dict) else {"": value}
         rows += [[label.format(text), part] for text, part in parts.items() if label]
@@ -144,8 +138,7 @@ def compare(
         bool, Option("--no-recalibration", help="Skip re-calibration (faster).")
     ] = False,
     seed: Annotated[int, Option(help="The same seed gives the same numbers.")] = 0,
-    html: HTML = None,
-    png: PNG = None,
+    outputs: RESULTS = None,
     json: JSON = False,
 ) -> None:
     """Compare mechanisms and budgets on your data: predicted and simulated error, with and without re-calibration.
@@ -154,13 +147,14 @@ def compare(
     --schema it also compares optional numbers, selections and vectors. Mechanisms: optimal, duchi …, pair and agreement
     for numbers; grr, subset … for categories; optional; codebook (vectors); privset (selections).
 
-    Example: hdr4me compare people.csv --epsilon 0.5,1,2,4 --html compare.html
+    Example: hdr4me compare people.csv --epsilon 0.5,1,2,4 --output compare.html
     """
     from hdr4me.comparison import compare as run
     from hdr4me.comparison.compare import COLUMNS
     from hdr4me.comparison.measure import LEVEL
 
-    opt.check_outputs([html], [data, schema], png=png)
+    html, png = opt.outputs_of(outputs, ".html", ".png")
+    opt.check_outputs([html, png], [data, schema])
     known = opt.load_schema(schema)
     print_note("This command uses true values: use public or synthetic data only.")
     with opt.named_options(data="DATA"), progress("simulated collections", None) as done:

@@ -22,7 +22,6 @@ def demo(
     output: Annotated[Path, Option("--output", "-o", help="Folder for the files.")] = Path("demo"),
     users: Annotated[int, Option(help="Number of simulated users.")] = 100_000,
     epsilon: Annotated[float, Option(help="Privacy budget ε of one report.")] = 2.0,
-    seed: Annotated[int, Option(help="Seed of the simulated records; the reports are not seeded.")] = 1,
     serve: Annotated[
         bool, Option("--serve", help="Start a collector with a web form for answering.")
     ] = False,
@@ -37,12 +36,11 @@ def demo(
     from hdr4me.demo import run_demo
 
     opt.check("--users", users, users >= 1000, "at least 1000")
-    opt.check("--seed", seed, seed >= 0, "a non-negative integer")
     if serve:
         _serve(output, epsilon, port)
         return
     with opt.named_options():
-        made = run_demo(output, users=users, epsilon=epsilon, seed=seed, say=print_note, progress=progress)
+        made = run_demo(output, users=users, epsilon=epsilon, seed=1, say=print_note, progress=progress)
     if json:
         print_json({"coverage": made.coverage, "advice": made.advice, "rows": made.rows})
     else:

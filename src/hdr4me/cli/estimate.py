@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from hdr4me.atomic import write_bytes, write_text
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import HTML, JSON, PNG, QUANTILES, VERBOSE, File, Texts
+from hdr4me.cli.options import JSON, QUANTILES, File, Texts
 from hdr4me.cli.output import Watch, print_json, print_note, print_notes, print_table
 from hdr4me.cli.reports import say_rejected
 from hdr4me.errors import InvalidInput
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hdr4me.statistics import Answer
     from hdr4me.tally import PairCounts, Tally
 
+_INTERVALS = ("conservative", "approximate", "average", "credible")
 COLUMNS = ("dimension", "category", "estimate", "standard_error", "lower", "upper", "answers", "status")
 
 
@@ -40,7 +41,8 @@ def estimate(
         Texts, Option(help="With --recalibrate: similar dimensions, a,b,'x_*' (repeat).")
     ] = None,
     interval: Annotated[
-        str, Option(help="With --recalibrate: conservative, average or credible.")
+        str,
+        Option(help="conservative; for distributions: approximate; with --recalibrate: average or credible."),
     ] = "conservative",
     quantiles: QUANTILES = None,
     histogram: Annotated[
@@ -52,43 +54,50 @@ def estimate(
     pair_counts: Annotated[
         File, Option(help="Joint counts for --correlation and --by, from tally --count-pair.")
     ] = None,
-    approximate: Annotated[
-        bool, Option("--approximate", help="Shorter intervals that assume a smooth distribution.")
-    ] = False,
     later_round: Annotated[
         list[Path] | None, Option("--later-round", help="Combine with a tally of a later round (repeat).")
     ] = None,
-    html: HTML = None,
-    png: PNG = None,
-    csv: Annotated[File, Option(help="Write the rows as CSV ('-': standard output).")] = None,
-    parquet: Annotated[File, Option(help="Write the rows as a Parquet file.")] = None,
-    every: Annotated[bool, Option("--all", help="Show all categories, not only the most frequent.")] = False,
+    outputs: Annotated[
+        list[Path] | None,
+        Option(
+            "--output",
+            "-o",
+            metavar="<file>",
+            help="Write rows (.csv, .parquet; -: CSV to standard output), a page (.html), figures (.png, .svg, "
+            ".pdf) (repeat).",
+        ),
+    ] = None,
     json: JSON = False,
-    verbose: VERBOSE = False,
+    verbose: Annotated[
+        bool, Option("--verbose", "-v", help="Also print details, all rows and all notes.")
+    ] = False,
 ) -> None:
     """Estimate means (in your units), frequencies and other statistics with confidence intervals.
 
     Estimates are unbiased and never clipped, so noise can move them outside the range. --recalibrate trades bias for
     lower variance: auto, l1, l2, bayes, james_stein, sure, clip, zeros, none; norm_sub and base_cut for frequencies.
 
-    Example: hdr4me estimate week.tally --quantiles 0.5,0.9 --recalibrate auto --csv answer.csv
+    Example: hdr4me estimate week.tally --quantiles 0.5,0.9 --recalibrate auto --output answer.csv
     """
     from hdr4me import statistics
     from hdr4me.statistics.answer import largest_rows
 
+    html, png, csv, parquet = opt.outputs_of(outputs, ".html", ".png", ".csv", ".parquet")
     to_stdout = str(csv) == "-"
+    approximate = interval == "approximate"
+    opt.check("--interval", repr(interval), interval in _INTERVALS, " or ".join(_INTERVALS))
     if to_stdout and json:
-        raise InvalidInput("--csv - and --json both write to standard output: use one of them")
+        raise InvalidInput("--output - and --json both write to standard output: use one of them")
     if simultaneous and recalibrate is not None:
         raise InvalidInput("--simultaneous and --recalibrate cannot be combined: use one of them")
-    if recalibrate is None and (order or groups or interval != "conservative"):
-        raise InvalidInput("--order, --groups and --interval need --recalibrate")
+    if recalibrate is None and (order or groups or interval in ("average", "credible")):
+        raise InvalidInput("--order, --groups and --interval average or credible need --recalibrate")
     if later_round and (recalibrate is not None or quantiles or histogram or variance or correlation or by):
         raise InvalidInput(
             "--later-round combines means, shares and frequencies only: estimate other statistics per round"
         )
-    files = [None if to_stdout else csv, html, parquet]
-    opt.check_outputs(files, [*source, survey, pair_counts, *(later_round or [])], png=png)
+    files = [None if to_stdout else csv, html, png, parquet]
+    opt.check_outputs(files, [*source, survey, pair_counts, *(later_round or [])])
     opt.check_twice(source)
     watch = Watch()
     tally = _tally(source, survey, watch)
@@ -105,7 +114,10 @@ def estimate(
             }
             with watch("re-calibrating"):
                 final = found.recalibrate(recalibrate, **lists)
-                rows, advice = final.table(level=confidence, kind=interval), list(final.advice)
+                rows, advice = (
+                    final.table(level=confidence, kind="conservative" if approximate else interval),
+                    list(final.advice),
+                )
         else:
             with watch("intervals"):
                 rows = found.table(confidence, simultaneous=simultaneous)
@@ -124,7 +136,7 @@ def estimate(
     made = provenance(tally.survey.fingerprint, tally.survey.epsilon, confidence)
     shown: list[dict[str, Any]] = rows
     notes: list[str] = []
-    if not every and (html or png or not (json or csv or parquet)):
+    if not verbose and (html or png or not (json or csv or parquet)):
         with watch("selecting rows"):
             shown, notes = largest_rows(final, rows[: len(found)], confidence, simultaneous=simultaneous)
         shown += rows[len(found) :]

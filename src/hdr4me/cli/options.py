@@ -29,8 +29,13 @@ SURVEY = Annotated[Path, Argument(help="The survey file.")]
 OUTPUT = Annotated[Path, Option("--output", "-o", help="The file to write.")]
 JSON = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 VERBOSE = Annotated[bool, Option("--verbose", "-v", help="Also print details and all notes.")]
-HTML = Annotated[File, Option(help="Write a page with tables and figures to this file.")]
-PNG = Annotated[File, Option(help="Write the figures to this file (.png, .svg, .pdf).")]
+RESULTS = Annotated[
+    list[Path] | None,
+    Option(
+        "--output", "-o", metavar="<file>",
+        help="Write the results: a page (.html) or figures (.png, .svg, .pdf) (repeat).",
+    ),
+]  # fmt: skip
 SCHEMA = Annotated[File, Option(help="A schema (.json, .toml) with ranges and categories.")]
 QUANTILES = Annotated[str | None, Option(metavar="<p,…>", help="Quantiles, such as 0.5,0.9.")]
 ENGINE = Annotated[str, Option("--engine", help="local, spark, or the name of a registered engine.")]
@@ -45,7 +50,7 @@ UNUSABLE = Annotated[
 
 _SAME = (
     "audience", "categorical", "decimal", "delimiter", "encoding", "engine", "epsilon", "every", "groups",
-    "limit", "master", "mechanism", "name", "order", "prior", "probabilities", "probability",
+    "limit", "master", "mechanism", "name", "order", "prior", "probability",
     "purpose", "rate", "repeats", "schema", "statistic", "thousands", "tolerance", "users", "values", "workers",
     "scale", "normalize", "data", "dims",
 )  # fmt: skip
@@ -53,7 +58,7 @@ _NAMES = {name: f"--{name}" for name in _SAME} | {
     "users": "--users", "dims": "--dims", "sampled": "--sampled", "category_count": "--category-count",
     "memoized_epsilon": "--memoized-epsilon",
     "mechanisms": "--mechanism", "columns": "--column", "pairs": "--pair-question", "blocks": "--block-question",
-    "p": "--quantiles", "edges": "--histogram", "bins": "--histogram", "t": "--values", "rank_by": "--rank-by",
+    "p": "--quantiles", "edges": "--histogram", "bins": "--histogram", "t": "--values",
     "during": "--duration", "method": "--recalibrate", "kind": "--interval", "url": "--to",
     "min_reports": "--min-reports", "level": "--confidence", "form": "--format", "lambda_choice": "--lambda-choice",
     "origins": "--allow-origin",
@@ -148,13 +153,27 @@ def load_schema(path: Path | None) -> Schema | None:
     return None if path is None else Schema.load(path)
 
 
-def check_outputs(outputs: Sequence[File], inputs: Sequence[File] = (), **pictures: File) -> None:
-    """Check that each output can be written, differs from inputs and other outputs, and has a known suffix."""
+def outputs_of(given: Sequence[Path] | None, *formats: str) -> list[File]:
+    """The output of each format, by its suffix; `.png` also stands for the other formats of figures.
+
+    >>> outputs_of([Path("plan.svg")], ".html", ".png")
+    [None, PosixPath('plan.svg')]
+    """
+    found: dict[str, Path] = {}
+    known = [suffix for form in formats for suffix in (_DESCRIPTION if form == ".png" else (form,))]
+    for path in given or ():
+        suffix = ".csv" if str(path) == "-" else path.suffix.lower()
+        check("--output", path, suffix in known, f"its name must end in {', '.join(known)}")
+        form = ".png" if suffix in _DESCRIPTION else suffix
+        check("--output", path, form not in found, f"{found.get(form)} has the same format")
+        found[form] = path
+    return [found.get(form) for form in formats]
+
+
+def check_outputs(outputs: Sequence[File], inputs: Sequence[File] = ()) -> None:
+    """Check that each output can be written, and differs from inputs and other outputs."""
     taken = {path.resolve(): "an input" for path in inputs if path is not None}
-    for option, path in pictures.items():
-        known = path is None or path.suffix.lower() in _DESCRIPTION
-        check(f"--{option}", path, known, f"its name must end in {', '.join(_DESCRIPTION)}")
-    for path in filter(None, (*outputs, *pictures.values())):
+    for path in filter(None, outputs):
         try:
             str(path).encode("utf-8")
         except UnicodeEncodeError:

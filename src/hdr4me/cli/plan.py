@@ -11,7 +11,7 @@ from typer import Option
 
 from hdr4me.cli import options as opt
 from hdr4me.cli.audit import manipulation_table
-from hdr4me.cli.options import HTML, JSON, PNG, QUANTILES, SCHEMA, VERBOSE, File, Texts
+from hdr4me.cli.options import JSON, QUANTILES, SCHEMA, VERBOSE, Texts
 from hdr4me.cli.output import print_json, print_note, print_notes, print_table, working
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.pages.counted import counted
@@ -51,17 +51,20 @@ def plan(
     per_dimension: Annotated[
         bool, Option("--per-dimension", help="The tolerance holds for each dimension alone, not jointly.")
     ] = False,
-    rank_by: Annotated[
-        str, Option(help="error, or probability (of staying within the tolerance).")
-    ] = "error",
     statistic: Annotated[
         str, Option(help="Rank by: mean, distribution, quantile, variance, sd, tables …")
     ] = "mean",
     quantiles: QUANTILES = None,
     rounds: Annotated[int, Option(help="2: also predict the gain of a second round (hdr4me refine).")] = 1,
-    output: Annotated[File, Option("--output", "-o", help="Write the best survey (needs --schema).")] = None,
-    html: HTML = None,
-    png: PNG = None,
+    outputs: Annotated[
+        list[Path] | None,
+        Option(
+            "--output",
+            "-o",
+            metavar="<file>",
+            help="Write the best survey (.json; needs --schema), a page (.html), figures (.png, .svg, .pdf) (repeat).",
+        ),
+    ] = None,
     shuffled: Annotated[
         float | None, Option(metavar="<delta>", help="The (ε, δ) guarantee in the shuffle model at this δ.")
     ] = None,
@@ -85,7 +88,8 @@ def plan(
     """
     from hdr4me.planner import plan as make
 
-    opt.check_outputs([output, html], [schema], png=png)
+    output, html, png = opt.outputs_of(outputs, ".json", ".html", ".png")
+    opt.check_outputs([output, html, png], [schema])
     opt.check(
         "--shuffled", shuffled, shuffled is None or 1e-100 <= shuffled < 1, "a δ of at least 1e-100, below 1"
     )
@@ -96,7 +100,7 @@ def plan(
     if loaded is not None and (dims is not None or category_count is not None):
         raise InvalidInput("--schema gives the dimensions: omit --dims and --category-count")
     if output is not None and loaded is None:
-        raise InvalidInput("--output needs --schema, which names the dimensions of the survey")
+        raise InvalidInput(f"--output {output} needs --schema, which names the dimensions of the survey")
     if statistic == "tables":
         _rank_tables(loaded, users, epsilon, prior, json)
         return
@@ -115,7 +119,6 @@ def plan(
                 categorical=categorical,
                 **_expected(prior, loaded),
                 jointly=not per_dimension,
-                rank_by=rank_by,
                 statistic=statistic,
                 p=None if quantiles is None else opt.numbers("--quantiles", quantiles),
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import JSON, OUTPUT, PNG
+from hdr4me.cli.options import JSON, OUTPUT, File
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.html import provenance
@@ -26,7 +26,9 @@ def rounds(
         int, Option(help="With memoized noise: new values that a device may pay for per question.")
     ] = 1,
     confidence: Annotated[float, Option(help="Confidence level of the intervals.")] = 0.95,
-    png: PNG = None,
+    output: Annotated[
+        File, Option("--output", "-o", metavar="<file>", help="Write the figures (.png, .svg, .pdf).")
+    ] = None,
     json: JSON = False,
 ) -> None:
     """Compare the rounds of a series: average, last change and trend, with confidence intervals.
@@ -35,7 +37,7 @@ def rounds(
     unknown degree; their intervals are therefore conservative. A device whose row budget is spent (1 unless its ledger
     has another reports_per_survey) repeats stored responses: intervals of later rounds allow for any change.
 
-    Example: hdr4me rounds week-1.tally week-2.tally week-3.tally --noise memoized --png trend.svg
+    Example: hdr4me rounds week-1.tally week-2.tally week-3.tally --noise memoized --output trend.svg
     """
     import numpy as np
     from scipy.special import ndtri
@@ -49,7 +51,8 @@ def rounds(
     opt.check("--confidence", confidence, 0 < confidence < 1, "a number between 0 and 1")
     if len(tallies) < 2:
         raise InvalidInput("a trend needs at least two tallies: use hdr4me estimate for one")
-    opt.check_outputs([], tallies, png=png)
+    (png,) = opt.outputs_of([output] if output else [], ".png")
+    opt.check_outputs([png], tallies)
     opt.check_twice(tallies)
     loaded = [Tally.load(path) for path in tallies]
     for path, tally in zip(tallies, loaded, strict=True):
@@ -127,9 +130,6 @@ def refine(
         str, Option(help="For numbers; designed: optimal for the values of the pilot.")
     ] = "designed",
     name: Annotated[str, Option(help="The name of the next survey.")] = "",
-    equal_weights: Annotated[
-        bool, Option("--equal-weights", help="Ask all questions equally often.")
-    ] = False,
     json: JSON = False,
 ) -> None:
     """Create the survey of a second round, with ranges narrowed to the values found in a pilot: less noise, same ε.
@@ -145,9 +145,7 @@ def refine(
     opt.check_twice(pilot)
     tally = opt.load_sum(pilot)
     with opt.named_options(), working("designing"):
-        survey, control, narrower = next_survey(
-            tally, users=users, mechanism=mechanism, weigh=not equal_weights, name=name
-        )
+        survey, control, narrower = next_survey(tally, users=users, mechanism=mechanism, name=name)
     survey.save(output)
     rows: list[list[object]] = []
     for before, after in zip(tally.survey.schema, survey.schema, strict=True):

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from hdr4me.atomic import replacing, write_text
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import HTML, JSON, PNG, File, Texts
+from hdr4me.cli.options import JSON, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.errors import InvalidInput
 from hdr4me.pages import html as pages
@@ -36,10 +36,15 @@ def tables(
         File, Option(help="Write synthetic records to this file (.parquet or .csv).")
     ] = None,
     rows: Annotated[int, Option(help="Number of synthetic records.")] = 10_000,
-    seed: Annotated[int, Option(help="Seed of the synthetic records.")] = 1,
-    html: HTML = None,
-    png: PNG = None,
-    csv: Annotated[File, Option(help="Write the cells of the tables as CSV.")] = None,
+    outputs: Annotated[
+        list[Path] | None,
+        Option(
+            "--output",
+            "-o",
+            metavar="<file>",
+            help="Write a page (.html), figures (.png, .svg, .pdf) or the cells (.csv) (repeat).",
+        ),
+    ] = None,
     json: JSON = False,
 ) -> None:
     """Estimate tables of several attributes, their associations, and synthetic records, from joint questions.
@@ -47,12 +52,13 @@ def tables(
     All tables agree with one another: they are those of one joint distribution, which is fitted to all answers as
     closely as the noise allows. Create the survey with: hdr4me survey schema.toml --tables pairs.
 
-    Example: hdr4me tables week.tally --table sex,income --html tables.html --synthetic people.parquet
+    Example: hdr4me tables week.tally --table sex,income --output tables.html --synthetic people.parquet
     """
     from hdr4me.contingency import tables as fitted_tables
 
     opt.check("--confidence", confidence, 0 < confidence < 1, "a number between 0 and 1")
-    opt.check_outputs([synthetic, html, csv], tallies, png=png)
+    html, png, csv = opt.outputs_of(outputs, ".html", ".png", ".csv")
+    opt.check_outputs([synthetic, html, png, csv], tallies)
     loaded = opt.load_sum(tallies)
     with opt.named_options(n="--rows"), working("fitting the joint distribution"):
         found = fitted_tables(loaded)
@@ -62,7 +68,7 @@ def tables(
             )
         chosen = [found.table(*text.replace(" ", "").split(","), level=confidence) for text in table or []]
         associations = found.associations(level=confidence)
-        people = found.sample(rows, seed) if synthetic is not None else None
+        people = found.sample(rows, 1) if synthetic is not None else None
     survey = loaded.survey
     made = provenance(survey.fingerprint, survey.epsilon, confidence)
     if people is not None and synthetic is not None:

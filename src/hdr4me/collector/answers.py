@@ -234,7 +234,7 @@ def _averaged(tallies: Sequence[Tally], confidence: float) -> dict[str, Any]:
 
 
 def as_csv(document: dict[str, Any]) -> str:
-    """The rows of an answer as `hdr4me estimate --csv` writes them."""
+    """The rows of an answer as `hdr4me estimate --output FILE.csv` writes them."""
     rows = document["rows"]
     several = not {row["statistic"] for row in rows} <= {"mean", "frequency"}
     columns = ("dimension", "statistic", *COLUMNS[1:]) if several else COLUMNS

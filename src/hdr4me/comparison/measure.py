@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ Floats = NDArray[np.float64]
 _ASKED: dict[str, tuple[str, dict[str, Any]]] = {"median": ("quantile", {"p": [0.5]})}
 _SHARES = ("frequency", "chosen", "share")  # shares of users, which have no units
 _RULES: dict[str, Callable[..., Any]] = {"mean": np.mean, "median": np.median, "variance": np.var}
+_PART = 1 << 12  # users whose values are in memory together
 LEVEL = 0.95  # of the intervals whose coverage is counted
 
 
@@ -59,11 +61,7 @@ def population_of(dimension: Dimension, table: pa.Table) -> Population:
     """The values of each coordinate on [−1, 1], a category being 0 or 1, and the shares of the users with them."""
     n = table.num_rows
     if dimension.categories:
-        flat: Any = _clean(dimension, table)
-        flat = flat if pa.types.is_string(flat.type) or not hasattr(flat, "flatten") else flat.flatten()
-        index = {label: i for i, label in enumerate(dimension.categories)}
-        chosen = np.array([index[label] for label in flat.cast(pa.string()).to_pylist()], np.int64)
-        f = np.bincount(chosen, minlength=len(index)) / n
+        f = np.bincount(_chosen(dimension, table)[1], minlength=len(dimension.categories)) / n
         return Population(np.tile([0.0, 1.0], (f.size, 1)), np.stack([1.0 - f, f], axis=1), finite=True)
     low, high = dimension.bounds
     if length := getattr(dimension, "length", 0):
@@ -85,6 +83,31 @@ def _clean(dimension: Dimension, table: pa.Table) -> Any:
     if not dimension.is_derived:
         return columns[0]
     return dimension.clean_column(columns, len(dimension.categories)).values()
+
+
+def _chosen(dimension: Dimension, table: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The users and the categories of all choices."""
+    column = _clean(dimension, table)
+    users = np.arange(len(column))
+    if hasattr(column, "flatten") and not pa.types.is_string(column.type):
+        users = np.asarray(column.value_parent_indices())
+        column = column.flatten()
+    index = {label: i for i, label in enumerate(dimension.categories)}
+    return users, np.array([index[label] for label in column.cast(pa.string()).to_pylist()], np.int64)
+
+
+def _values(schema: Schema, table: pa.Table) -> Iterator[list[Floats]]:
+    """The users' coordinates of each dimension [users, coordinates], in parts; 1 or 0 for each category."""
+    for start in range(0, table.num_rows, _PART):
+        part, found = table.slice(start, _PART), []
+        for dimension in schema:
+            if dimension.categories:
+                each = np.zeros((part.num_rows, len(dimension.categories)))
+                each[_chosen(dimension, part)] = 1.0
+            else:
+                each = population_of(dimension, part).values.T
+            found.append(each)
+        yield found
 
 
 def _column(table: pa.Table, name: str) -> Floats:
@@ -113,7 +136,13 @@ def predicted(survey: Survey, table: pa.Table, statistic: str) -> Prediction | N
         return None
     populations = [population_of(dimension, table) for dimension in survey.schema]
     try:
-        return survey_prediction(survey, populations, table.num_rows, share=statistic == "share")
+        return survey_prediction(
+            survey,
+            populations,
+            table.num_rows,
+            share=statistic == "share",
+            data=partial(_values, survey.schema, table),
+        )
     except InvalidInput:  # a channel of another package whose counters do not determine the answer
         return None
 

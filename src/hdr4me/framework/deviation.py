@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
-from hdr4me.framework import norm, normal
+from hdr4me.framework import normal
 from hdr4me.framework.laws import as_law, bias_of, calibrate
-from hdr4me.framework.moments import Floats, mean_inverse_count, sampling_factor
+from hdr4me.framework.moments import (
+    Floats,
+    mean_inverse_count,
+    sampled_variance,
+    sampling_factor,
+    shared_draw,
+)
 from hdr4me.framework.population import from_frequencies, from_prior, from_values, worst_case
-from hdr4me.framework.prediction import Prediction
+from hdr4me.framework.prediction import MAX_ROWS, Prediction
 from hdr4me.mechanisms import mechanism as named_mechanism
 from hdr4me.mechanisms.registry import scaled_mechanism
 
@@ -29,7 +35,7 @@ class Deviation(Prediction):
 
     Reports of different dimensions are perturbed independently. With m < d they share the sampling of users, so that
     the errors of dimensions with correlated values are correlated. The errors of frequencies of one dimension are
-    always correlated (see `norm`). `mse_law` and `norm_law` include these correlations if the values are known.
+    always correlated. `covariance`, `mse_law` and `norm_law` include these correlations if the values are known.
 
     Parameters
     ----------
@@ -39,8 +45,6 @@ class Deviation(Prediction):
         For each class of coordinates, the bound of the distance from the normal law (Theorem 2).
     kind
         "exact" or "paper": the variance that was asked for.
-    spectrum
-        The dependence of the deviations, if the values are known.
 
     Examples
     --------
@@ -53,7 +57,6 @@ class Deviation(Prediction):
     reports_per_dimension: float
     berry_esseens: Floats
     kind: Variance
-    spectrum: norm.SquaredNorm | None = None
 
     @property
     def berry_esseen(self) -> Floats:
@@ -61,18 +64,10 @@ class Deviation(Prediction):
         return self._out(self.berry_esseens)
 
     @property
-    def mse_law(self) -> norm.SquaredNorm:
-        """The distribution of the MSE: mean, sd, cdf, quantile."""
-        return self._squared(1.0 / self.n_coordinates)
-
-    @property
-    def norm_law(self) -> norm.SquaredNorm:
-        """The distribution of ‖θ̂ − θ̄‖₂: mean, sd, cdf, quantile."""
-        return self._squared(1.0, root=True)
-
-    def _squared(self, scale: float, *, root: bool = False) -> norm.SquaredNorm:
-        alone = norm.SquaredNorm(self.biases, np.sqrt(self.variances), self.counts.astype(np.float64))
-        return replace(self.spectrum or alone, scale=scale, root=root)
+    def covariance(self) -> Floats:
+        if self.dependence is None:
+            return np.diag(np.repeat(self.variances, self.counts))
+        return super().covariance
 
     def logpdf(self, deviation: ArrayLike) -> float:
         """Logarithm of Theorem 1's d-dimensional density at a deviation vector (a number: the same in each)."""
@@ -239,12 +234,85 @@ def deviation(
     if variance == "paper":
         return made
     if isinstance(mechanism, Channel) and not several:
-        known = norm.frequency_spectrum(mechanism, probabilities, users, float(shares[0]), dims)
+        known = _of_frequencies(mechanism, probabilities, users, float(shares[0]))
     else:
-        fraction = norm.shared_draw(users, dims, sampled, even=inclusion is None)
-        correlations = norm.values_correlation(correlation, values, probabilities, dims)
-        known = norm.means_spectrum(biases, variances, spreads, counts, fraction, correlations)
-    return replace(made, spectrum=known)
+        fraction = shared_draw(users, dims, sampled, even=inclusion is None)
+        correlations = _correlation(correlation, values, probabilities, dims)
+        known = _of_means(variances, spreads, counts, fraction, correlations)
+    return replace(made, dependence=known)
+
+
+def _of_frequencies(
+    channel: Channel, frequencies: Any, users: int, share: float
+) -> Callable[[], Floats] | None:
+    """The covariance of the frequencies of one dimension; None if they are unknown or too many."""
+    if frequencies is None or np.ndim(frequencies) != 1 or not 1 < len(frequencies) <= MAX_ROWS:
+        return None
+    f = np.asarray(frequencies, dtype=np.float64)
+
+    def covariance() -> Floats:
+        noise = channel.response.covariance(np.eye(f.size), f)
+        spread = (np.diag(f) - np.outer(f, f)) * users / max(users - 1, 1)
+        return sampled_variance(noise, spread, users, mean_inverse_count(users, share))
+
+    return covariance
+
+
+def _of_means(
+    variances: Floats,
+    spreads: Floats,
+    counts: NDArray[np.int64],
+    fraction: float,
+    correlation: Floats | float,
+) -> Callable[[], Floats] | None:
+    """The covariance of means, `fraction` from `shared_draw`; None if they are independent, or too many."""
+    n = int(counts.sum())
+    if fraction == 0 or not 1 < n <= MAX_ROWS or not np.any(correlation):
+        return None
+    if np.ndim(correlation) and np.shape(correlation) != (n, n):
+        return None
+
+    def covariance() -> Floats:
+        sd = np.sqrt(np.repeat(spreads, counts))
+        found = fraction * np.outer(sd, sd) * correlation
+        np.fill_diagonal(found, np.repeat(variances, counts))
+        return np.asarray(found)
+
+    return covariance
+
+
+def _correlation(given: Any, values: Any, probabilities: Any, dims: int) -> Floats | float:
+    """The correlation of the values of different dimensions: given, computed from one row per dimension, or 0."""
+    if given is not None:
+        r = np.asarray(given, dtype=np.float64)
+        if r.shape not in ((), (dims, dims)) or not np.all(np.abs(r) <= 1):
+            raise InvalidInput.of(
+                "correlation", given, f"a number from -1 to 1, or a matrix of {dims} rows and columns"
+            )
+        return float(r) if r.ndim == 0 else r
+    rows = _matrix(values)
+    shares = None if probabilities is None else _matrix(probabilities)
+    if rows is None or len(rows) != dims or not 1 < dims <= MAX_ROWS or rows.shape[1] < 2:
+        return 0.0
+    if shares is not None and len(shares) > 1:
+        return 0.0  # each dimension has its own shares: which values belong to one user is not known
+    weights = np.full(rows.shape[1], 1 / rows.shape[1]) if shares is None else shares[0]
+    centered = rows - (rows @ weights)[:, None]
+    covariance = (centered * weights) @ centered.T
+    sd = np.sqrt(np.diag(covariance))
+    safe = np.where(sd > 0, sd, 1.0)
+    return np.asarray(covariance / np.outer(safe, safe))
+
+
+def _matrix(given: Any) -> Floats | None:
+    """Numbers in two axes (one axis: one row); None if they are not."""
+    if given is None or isinstance(given, str):
+        return None
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return np.atleast_2d(found) if 1 <= found.ndim <= 2 else None
 
 
 def _row(given: Any, j: int, dims: int) -> Any:

@@ -61,6 +61,16 @@ def sampled_variance(noise: ArrayLike, spread: ArrayLike, users: float, inverse_
     return np.asarray(inverse * (np.asarray(noise) + sampling_factor(users, inverse) * np.asarray(spread)))
 
 
+def shared_draw(users: float, dims: int, sampled: int, *, even: bool = True) -> float:
+    """−(d−m)/(nm(d−1)), what a covariance of the values is multiplied by; 0 when all dimensions are reported.
+
+    For more than one dimension drawn unevenly the factor is not known, and the errors count as independent.
+    """
+    if dims == sampled or not (even or sampled == 1):
+        return 0.0
+    return -(dims - sampled) / (users * sampled * (dims - 1))
+
+
 def widening(share_error: ArrayLike, present: float, n_means: int) -> Floats:
     """The factor by which a tolerance for means among users with a value exceeds its first-order approximation.
 

@@ -13,24 +13,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtr, chndtr, ndtr
 
-from hdr4me.channels import Channel
-from hdr4me.errors import InvalidInput
-from hdr4me.framework.laws import EntryLaw
-from hdr4me.framework.moments import Floats, mean_inverse_count, sampling_factor
+from hdr4me.framework.moments import Floats
 
 _NONCENTRAL_LIMIT = 1e4  # the length of SciPy's series grows with the non-centrality
 # Beyond these limits Talbot's fixed contour is not accurate.
 _TALBOT_DIMENSIONS, _TALBOT_NONCENTRALITY, _TALBOT_NODES = 60, 50.0, 32
-
-# Larger covariance matrices are not decomposed: their coordinates are treated as independent.
-_MAX_COORDINATES = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,110 +166,8 @@ class SquaredNorm:
         return min(max(float(ndtr(w)) + density * (1 / w - 1 / u), 0.0), 1.0)
 
 
-def shared_draw(users: float, dims: int, sampled: int, *, even: bool = True) -> float:
-    """−(d−m)/(nm(d−1)), what a covariance of the values is multiplied by; 0 when all dimensions are reported.
-
-    For more than one dimension drawn unevenly the factor is not known, and the errors count as independent.
-    """
-    if dims == sampled or not (even or sampled == 1):
-        return 0.0
-    return -(dims - sampled) / (users * sampled * (dims - 1))
-
-
-def frequency_covariance(
-    mechanism: Channel, frequencies: Floats, users: float, inverse_count: float
-) -> Floats:
-    """The covariance matrix of the frequency estimates of one dimension.
-
-    With P_c the law of the report of a user of category c, the reports' covariance under randomized response is
-    [diag(Σ f_c P_c) − Σ f_c P_c P_cᵀ]/(p−q)². The draw of users adds κ(diag f − f fᵀ).
-    """
-    f = np.asarray(frequencies, dtype=np.float64)
-    κ = float(sampling_factor(users, inverse_count)) * users / max(users - 1, 1)
-    spread = κ * (np.diag(f) - np.outer(f, f))
-    if mechanism.per_report > 1:  # entries are randomized independently, or nearly so
-        absent, present = EntryLaw.of(mechanism).variances
-        return np.asarray(inverse_count * (np.diag(absent * (1 - f) + present * f) + spread))
-    (_, q), (_, p) = mechanism.response.marginal().rows
-    mean = q + (p - q) * f
-    both = q * q + q * (p - q) * (f[:, None] + f[None, :]) + (p - q) ** 2 * np.diag(f)
-    return np.asarray(inverse_count * ((np.diag(mean) - both) / (p - q) ** 2 + spread))
-
-
-def frequency_spectrum(
-    mechanism: Any, frequencies: Any, users: int, share: float, copies: int
-) -> SquaredNorm | None:
-    """The spectrum of `copies` dimensions with these frequencies; None if they are unknown or too many."""
-    if frequencies is None or np.ndim(frequencies) != 1 or not 1 < len(frequencies) <= _MAX_COORDINATES:
-        return None
-    f = np.asarray(frequencies, dtype=np.float64)
-    covariance = frequency_covariance(mechanism, f, users, mean_inverse_count(users, share))
-    return _decomposed(np.zeros(f.size), covariance, copies)
-
-
-def values_correlation(given: Any, values: Any, probabilities: Any, dims: int) -> Floats | float:
-    """The correlation of the values of different dimensions: given, computed from one row per dimension, or 0."""
-    if given is not None:
-        r = np.asarray(given, dtype=np.float64)
-        if r.shape not in ((), (dims, dims)) or not np.all(np.abs(r) <= 1):
-            raise InvalidInput.of(
-                "correlation", given, f"a number from -1 to 1, or a matrix of {dims} rows and columns"
-            )
-        return float(r) if r.ndim == 0 else r
-    rows = _matrix(values)
-    shares = None if probabilities is None else _matrix(probabilities)
-    if rows is None or len(rows) != dims or not 1 < dims <= _MAX_COORDINATES or rows.shape[1] < 2:
-        return 0.0
-    if shares is not None and len(shares) > 1:
-        return 0.0  # each dimension has its own shares: which values belong to one user is not known
-    weights = np.full(rows.shape[1], 1 / rows.shape[1]) if shares is None else shares[0]
-    centered = rows - (rows @ weights)[:, None]
-    covariance = (centered * weights) @ centered.T
-    sd = np.sqrt(np.diag(covariance))
-    safe = np.where(sd > 0, sd, 1.0)
-    return np.asarray(covariance / np.outer(safe, safe))
-
-
-def _matrix(given: Any) -> Floats | None:
-    """Numbers in two axes (one axis: one row); None if they are not."""
-    if given is None or isinstance(given, str):
-        return None
-    try:
-        found = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
-    return np.atleast_2d(found) if 1 <= found.ndim <= 2 else None
-
-
-def means_spectrum(
-    biases: Floats,
-    variances: Floats,
-    spreads: Floats,
-    counts: NDArray[np.int64],
-    fraction: float,
-    correlation: Floats | float,
-) -> SquaredNorm | None:
-    """The spectrum of correlated errors of means, `fraction` from `shared_draw`; None if independent, or too many."""
-    n = int(counts.sum())
-    if fraction == 0 or not 1 < n <= _MAX_COORDINATES or not np.any(correlation):
-        return None
-    if np.ndim(correlation) and np.shape(correlation) != (n, n):
-        return None
-    if biases.size == 1 and np.ndim(correlation) == 0:
-        shared = fraction * float(correlation) * float(spreads[0])
-        first, rest = variances[0] + (n - 1) * shared, variances[0] - shared
-        return SquaredNorm(
-            np.array([float(biases[0]) * np.sqrt(n), 0.0]),
-            np.sqrt(np.maximum([first, rest], 0.0)),
-            np.array([1.0, n - 1.0]),
-        )
-    sd = np.sqrt(np.repeat(spreads, counts))
-    covariance = fraction * np.outer(sd, sd) * correlation
-    np.fill_diagonal(covariance, np.repeat(variances, counts))
-    return _decomposed(np.repeat(biases, counts), covariance, 1)
-
-
-def _decomposed(biases: Floats, covariance: Floats, copies: int) -> SquaredNorm:
+def decomposed(biases: Floats, covariance: Floats, copies: int) -> SquaredNorm:
+    """The law of correlated errors with this covariance, in independent copies."""
     values, vectors = np.linalg.eigh(covariance)
     spread = np.sqrt(np.maximum(values, 0.0))
     return SquaredNorm(np.asarray(vectors.T @ biases), spread, np.full(values.size, float(copies)))

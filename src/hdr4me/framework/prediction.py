@@ -6,26 +6,34 @@ share of the variance of the values that the sampling of users adds,
     Var(c·ȳ) = E[1/r]·(E Var(c·y | x) + κ·Var E(c·y | x)).
 
 The mean among users with a value is the ratio R = E y/E z. Its error is to first order that of (y − R·z)/π.
+
+The same formula holds for the covariance of two rows of one question. Two questions share only the sampling of users:
+if each user answers m of d, their rows have the covariance −C(d − m)/(nm(d − 1)), C that of the users' values.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import block_diag
 from scipy.special import ndtr
 
-from hdr4me.channels.response import Moments
+from hdr4me.channels.response import Moments, coordinates
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.moments import Floats, sampled_variance
+from hdr4me.framework.moments import Floats, sampled_variance, shared_draw
+from hdr4me.framework.norm import SquaredNorm, decomposed
 from hdr4me.framework.normal import joint_tolerance, log_probability_within
 from hdr4me.framework.population import Population
 from hdr4me.framework.small_samples import Counts, probability_within_small, tolerance_within
 
+# Larger covariance matrices are not computed.
+MAX_ROWS = 1024
 _LABELS = {"share": "share with", "chosen": "share choosing each of", "number chosen": "number chosen of"}
 
 
@@ -66,6 +74,9 @@ class Prediction:
         The largest error of one report. With a small number of reports, probabilities are Bernstein bounds.
     rows
         The named rows. `standard_errors`, `tolerances` and `probabilities_within` are by row, in own units.
+    dependence
+        Computes the covariance matrix of the rows, or of the first rows if the others repeat them independently.
+        `mse_law` and `norm_law` use it; without it rows count as independent.
 
     Examples
     --------
@@ -80,6 +91,41 @@ class Prediction:
     reports: Counts | None = field(default=None, kw_only=True)
     largest: float | None = field(default=None, kw_only=True)
     rows: tuple[PredictedRow, ...] = field(default=(), kw_only=True)
+    dependence: Callable[[], Floats] | None = field(default=None, kw_only=True)
+
+    @property
+    def covariance(self) -> Floats:
+        """Cov(θ̂_j, θ̂_k) of all rows, on the scale [−1, 1]; it is known if the users' values are."""
+        if self.dependence is None:
+            raise InvalidInput("the covariance of the rows is not known: it needs the users' values")
+        found = self.dependence()
+        return np.asarray(np.kron(np.eye(self.n_coordinates // len(found)), found), np.float64)
+
+    @property
+    def own_covariance(self) -> Floats:
+        """The covariance of the named rows, in their own units."""
+        first = np.cumsum(self.counts) - self.counts
+        at, units = [int(first[row.kind]) for row in self.rows], np.array([row.unit for row in self.rows])
+        return np.asarray(self.covariance[np.ix_(at, at)] * np.outer(units, units))
+
+    @property
+    def mse_law(self) -> SquaredNorm:
+        """The distribution of the MSE: mean, sd, cdf, quantile."""
+        return self._squared(1.0 / self.n_coordinates)
+
+    @property
+    def norm_law(self) -> SquaredNorm:
+        """The distribution of ‖θ̂ − θ̄‖₂: mean, sd, cdf, quantile."""
+        return self._squared(1.0, root=True)
+
+    def _squared(self, scale: float, *, root: bool = False) -> SquaredNorm:
+        if self.dependence is None:
+            law = SquaredNorm(self.biases, np.sqrt(self.variances), self.counts.astype(np.float64))
+        else:
+            found = self.dependence()
+            copies = self.n_coordinates // len(found)
+            law = decomposed(np.repeat(self.biases, self.counts)[: len(found)], found, copies)
+        return replace(law, scale=scale, root=root)
 
     def in_own_units(self, per_class: ArrayLike) -> dict[PredictedRow, float]:
         """A quantity on the scale [−1, 1] of each class, for each named row in its own units."""
@@ -246,9 +292,24 @@ def one_report(moments: Moments, shares: Floats, *, share: bool = False) -> tupl
 
 
 def survey_prediction(
-    survey: Any, populations: Sequence[Population], users: int, *, share: bool = False
+    survey: Any,
+    populations: Sequence[Population],
+    users: int,
+    *,
+    share: bool = False,
+    data: Callable[[], Iterable[Sequence[Floats]]] | None = None,
 ) -> Prediction:
-    """The errors of the rows of an answer, dimension by dimension, from the moments of the survey's channels."""
+    """The errors of the rows of an answer, dimension by dimension, from the moments of the survey's channels.
+
+    Parameters
+    ----------
+    survey, populations, users
+        The survey, the distribution of each dimension's values, and the number of users.
+    share
+        Predict the share of users with a value, instead of their mean.
+    data
+        Gives the users' values in parts, for the covariance: [users, coordinates] for each dimension, NaN if missing.
+    """
     found: dict[int, list[float]] = {}
     for q, question in enumerate(survey.questions):
         inverse = 1.0 / (users * float(survey.inclusion(q)))
@@ -276,4 +337,61 @@ def survey_prediction(
             for i, name in enumerate(names)
         ]
     counts = np.ones(variances.size, np.int64)
-    return Prediction(np.zeros_like(variances), variances, counts, rows=tuple(rows))
+    dependence = None
+    if data is not None:
+        dependence = cache(lambda: _covariance(survey, populations, users, data, share=share))
+    return Prediction(np.zeros_like(variances), variances, counts, rows=tuple(rows), dependence=dependence)
+
+
+def _covariance(
+    survey: Any,
+    populations: Sequence[Population],
+    users: int,
+    data: Callable[[], Iterable[Sequence[Floats]]],
+    *,
+    share: bool,
+) -> Floats:
+    """The covariance of all rows: of one question by the formula of a variance, of two by the shared sampling."""
+    dimensions = survey.schema.dimensions
+    gaps = [dimension.has_gaps for dimension in dimensions]
+    weights = [_weights(own, optional=gap, share=share) for own, gap in zip(populations, gaps, strict=True)]
+    ends = np.cumsum([len(c) for c in weights])
+    size = int(ends[-1])
+    if size > MAX_ROWS:
+        raise InvalidInput(f"the covariance of {size:,} rows is not computed: at most {MAX_ROWS:,}")
+    rows = [np.arange(end - len(c), end) for end, c in zip(ends, weights, strict=True)]
+    noise, square, mean = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
+    for part in data():
+        n = len(part[0])
+        each = np.concatenate(
+            [coordinates(x, optional=gap) @ c.T for x, gap, c in zip(part, gaps, weights, strict=True)],
+            axis=1,
+        )
+        square += each.T @ each / users
+        mean += each.sum(axis=0) / users
+        for question in survey.questions:
+            asked, optional = question.dimensions, gaps[question.dimensions[0]]
+            own = np.concatenate([part[j] for j in asked], axis=1)
+            c = block_diag(*(weights[j] for j in asked))
+            at = np.ix_(*2 * [np.concatenate([rows[j] for j in asked])])
+            found = question.channel.response.covariance(own, np.full(n, 1.0 / n), optional=optional)
+            noise[at] += n / users * (c @ found @ c.T)
+    spread = square - np.outer(mean, mean)
+    covariance = shared_draw(users, len(survey.questions), survey.sampled) * spread
+    for q, question in enumerate(survey.questions):
+        at = np.ix_(*2 * [np.concatenate([rows[j] for j in question.dimensions])])
+        inverse = 1.0 / (users * float(survey.inclusion(q)))
+        covariance[at] = sampled_variance(noise[at], spread[at], users, inverse)
+    return covariance
+
+
+def _weights(own: Population, *, optional: bool, share: bool) -> Floats:
+    """The weights c of a dimension's rows, c·y being the contribution of a report with the coordinates y."""
+    k = len(own.values)
+    if not optional:
+        return np.eye(k)
+    if share:
+        return np.eye(k + 1)[k:]
+    present = float(own.expect(~np.isnan(own.values[0])))
+    mean = own.expect(np.nan_to_num(own.values)) / present
+    return np.column_stack([np.eye(k), -mean]) / present

@@ -359,7 +359,7 @@ def largest_rows(
     level: float = 0.95,
     *,
     simultaneous: bool = False,
-    where: str = "--all, --csv or --json",
+    where: str = "--verbose or --json",
 ) -> tuple[list[Row], list[str]]:
     """The rows of an answer that are shown, and a note for each dimension of which some rows are not shown.
 

@@ -35,9 +35,12 @@ EDGE = "near an end of the range, where the approximate interval may have low co
 _GRID, _COARSE, _AT_ONCE = np.linspace(-1.0, 1.0, 257), 8, 8
 # A quantile has a note if it is nearer to an end than this share of the range, or if fewer values lie beyond it.
 _EDGE, _TAIL = 0.05, 0.1
-# A variance must be this many standard errors above 0 before its root has a standard error. In small samples the
-# interval of the mean has this share of the error probability of a variance.
+# A variance must be this many standard errors above 0 before its root has a standard error. Where the mean is not
+# known well, its interval has this share of the error probability of a variance.
 _SIGNIFICANT, _SHARE_OF_MEAN = 2.0, 0.2
+# V̂ is linear in the error of the mean while the squared error of the mean is below this share of V̂'s own error; beyond
+# it the delta method covers as little as 86 % (benchmarks/interval_coverage.py).
+_CURVED = 0.05
 
 
 class Spread(Statistic):
@@ -247,7 +250,8 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
     """The variance or its root.
 
     With m the mean, V = E[(x − m)²]: for a known m it is a mean of decoded reports, and m is known up to its own
-    interval. In small samples the interval of V is therefore the union of those of E[(x − m)²] over an interval of m.
+    interval. In small samples, and where the mean is not known well, the interval of V is therefore the union of those
+    of E[(x − m)²] over an interval of m.
     """
     marginal, counts = marginal_of(counted, j), counts_of(counted, j).astype(np.float64)
     low, high = counted.survey.schema.dimensions[j].bounds
@@ -268,6 +272,21 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
     noise_of_mean = sample_variance(counts, (value - mean * present) / share) / r
     found = (second - mean**2 + noise_of_mean) - marginal.step**2 / 6
     effective = effective_answers(r, error, max(skew_size(marginal.rows, influence), 1e-12))
+    linear = noise_of_mean <= _CURVED * error
+
+    def normal(decode: Floats, level: float) -> tuple[float, float]:
+        """The normal interval of a mean among users with a value."""
+        ratio = float(counts @ decode) / r / share
+        squared = _finite_variance(counts, (decode - ratio * present) / share, marginal, counted.n_reports)
+        reach = float(quantile(level, r)) * np.sqrt(squared)
+        return ratio - reach, ratio + reach
+
+    def small_sample(decode: Floats, level: float) -> tuple[float, float]:
+        """The same in small samples."""
+        if marginal.optional:
+            return ratio_interval(decode, present, counts, level)
+        low, high = weighted_interval(decode, counts, level)
+        return float(low[0]), float(high[0])
 
     def in_units(variance: float) -> float:
         inside = min(max(variance, 0.0), 1.0)
@@ -281,32 +300,33 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
         check_kind(kind)
         # Rounding may bias V̂ by −Δ²/6 to Δ²/12, so the conservative interval covers [V̂ − Δ²/12, V̂ + Δ²/6].
         below, above = (marginal.step**2 / 12, marginal.step**2 / 6) if kind == "conservative" else (0.0, 0.0)
-        if is_small(effective, level):
-            least, most = _small_sample_variance(marginal, counts, level)
+        small = is_small(effective, level)
+        if small or not linear:
+            least, most = _over_means(marginal, counts, level, small_sample if small else normal)
             rounding = marginal.step**2 / 6
             least, most = least - rounding - below, most - rounding + above
         else:
             reach = reach_beyond(level, int(r), (below + above) / error if error > 0 else 0.0) * error
             least, most = found - below - reach, found + above + reach
-        # An upper end below 0 would leave an interval without width.
-        most = max(most, found, least_reach(counts, level))
-        return np.array([in_units(min(least, found))]), np.array([in_units(most)])
+        # An estimate below 0 would leave a narrow interval, or none, above 0: its reach counts from 0 on.
+        least, most = min(least, found), max(most, found)
+        most = max(most - min(found, 0.0), least_reach(counts, level))
+        least -= max(found - 1.0, 0.0)
+        return np.array([in_units(least)]), np.array([in_units(most)])
 
     rows = np.array([in_units(found)]), np.array([spread])
     return Part(j, (None,), *rows, int(r), intervals=ends)
 
 
-def _small_sample_variance(marginal: Marginal, counts: Floats, level: float) -> tuple[float, float]:
-    """Ends for the variance of the rounded values on [−1, 1], by the small-sample law of E[(x − m)²] over all m."""
+def _over_means(
+    marginal: Marginal, counts: Floats, level: float, interval: Callable[[Floats, float], tuple[float, float]]
+) -> tuple[float, float]:
+    """Ends for the variance of the rounded values on [−1, 1]: the union of those of E[(x − m)²] over all m.
+
+    `interval` maps a decoder and a level to the ends of its mean among users with a value.
+    """
     value, square = marginal.decoders["value"], marginal.square
     present = marginal.decoders.get("present", np.ones(value.size))
-
-    def interval(decode: Floats, level: float) -> tuple[float, float]:
-        if marginal.optional:
-            return ratio_interval(decode, present, counts, level)
-        low, high = weighted_interval(decode, counts, level)
-        return float(low[0]), float(high[0])
-
     means = interval(value, 1.0 - _SHARE_OF_MEAN * (1.0 - level))
     rest = 1.0 - (1.0 - _SHARE_OF_MEAN) * (1.0 - level)
     middle = float(counts @ value / (counts @ present))

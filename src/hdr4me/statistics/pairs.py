@@ -10,6 +10,7 @@ import numpy as np
 
 from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
+from hdr4me.framework.moments import shared_draw
 from hdr4me.framework.small_samples import ratio_interval, weighted_interval
 from hdr4me.statistics.calibrate import functional, sample_variance, value_moments
 from hdr4me.statistics.distribution import VARIANCE
@@ -341,9 +342,8 @@ def _by_product(counted: Counted, j: int, k: int, product: int) -> Found:
     (s, var_s, spread_s), (t, var_t, spread_t), (x, var_x, _) = (_mean(counted, i) for i in (j, k, product))
     answers = min(int(counts_of(counted, i).sum()) for i in (j, k, product))
     found = x - s * t
-    q, m = len(survey.questions), survey.sampled
-    share = 1.0 if m == 1 else (q - m) / (m * (q - 1))
+    share = -shared_draw(max(counted.n_reports, 1), len(survey.questions), survey.sampled)
     together = s * t * found + t**2 * spread_s + s**2 * spread_t
     variance = var_x + t**2 * var_s + s**2 * var_t + var_s * var_t
-    variance += max(2.0 * share / max(counted.n_reports, 1) * together, 0.0)
+    variance += max(2.0 * share * together, 0.0)
     return found, float(np.sqrt(variance)), answers, None

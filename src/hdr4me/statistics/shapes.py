@@ -137,10 +137,12 @@ class Bounds:
         u, size = self._designed(low, high, r, level, upper, even)
         mean = float(counts @ u) / r
         error = float(np.sqrt(counts @ (u - mean) ** 2 / (r - 1) / r))
+        # A mean weight below 0 would leave a narrow interval above 0, so the reach counts from 0 on (from 1 down).
+        inside = max(mean, 0.0) if upper else min(mean, 1.0)
         if is_small(effective_answers(r, error, size), level):
-            return float(weighted_interval(u, counts, level)[upper][0])
+            return inside - mean + float(weighted_interval(u, counts, level)[upper][0])
         reach = float(quantile(level, r)) * error
-        return mean + reach if upper else mean - reach
+        return inside + reach if upper else inside - reach
 
     def _weights(self, low: float, high: float, r: float, level: float, upper: bool, even: bool) -> Floats:
         """The weights of a bound for about r reports."""

@@ -129,6 +129,17 @@ class Agreement(Family):
         agree = p * Fraction(sum(ways[:heavy]), k) + (1 - p) * Fraction(sum(ways[heavy:]), self.n_outputs - k)
         return agree, 1 - agree
 
+    def pair_mean(self, p: Fraction) -> Fraction:
+        """E[a·b] for two signs of an output, each 1 if it agrees with the input and −1 if it differs.
+
+        An output that differs in t of b positions has (b − 2t)² = b + b(b − 1)·a·b on average over pairs.
+        """
+        k, n, b = self.n_heavy, self.n_outputs, self.size
+        squares = [comb(b, t) * (b - 2 * t) ** 2 for t in range(b + 1)]
+        heavy = b - self.agreeing + 1
+        mean = p * Fraction(sum(squares[:heavy]), k) + (1 - p) * Fraction(sum(squares[heavy:]), n - k)
+        return (mean - b) / (b * (b - 1))
+
     def worst_pair(self) -> tuple[int, int]:
         return 0, self.n_outputs - 1
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hdr4me.channels.k_subset_response import KSubsetResponse, below_steps
 from hdr4me.channels.proof import ONE
-from hdr4me.channels.response import Floats, Marginal, Mask, Numbers, Records
+from hdr4me.channels.response import Floats, Marginal, Mask, Numbers, Records, gram
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -151,6 +151,14 @@ class AgreementResponse(KSubsetResponse):
         law = np.array([[agree, differ], [differ, agree]])[:, None, :]
         levels = np.array([-1.0, 1.0])
         return Marginal(law, {"value": levels}, {"value": levels / self.contrast_c}, levels)
+
+    def covariance(self, values: Floats, shares: Floats, *, optional: bool = False) -> Floats:
+        """Two reported signs are both right or both wrong more often than independent ones."""
+        both = gram(values, shares)
+        mean = float(self.channel.family.pair_mean(Fraction(self.channel.weight, ONE)))
+        second = mean * both
+        np.fill_diagonal(second, 1.0)
+        return np.asarray(second / self.contrast_c**2 - both)
 
     def cells(self, counts: Numbers, place: int = 0) -> Numbers:
         return counts[None, 2 * place : 2 * place + 2]

@@ -18,7 +18,17 @@ from scipy import special
 from hdr4me.channels.codebook.channel import N_LEVELS, thresholds, values, word_levels
 from hdr4me.channels.k_subset_response import KSubsetResponse
 from hdr4me.channels.proof import ONE
-from hdr4me.channels.response import Contrast, Floats, Marginal, Mask, Moments, Numbers, Records
+from hdr4me.channels.response import (
+    Contrast,
+    Floats,
+    Marginal,
+    Mask,
+    Moments,
+    Numbers,
+    Records,
+    coordinates,
+    gram,
+)
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -229,6 +239,15 @@ class CodebookResponse(KSubsetResponse):
         found = CodebookMarginal(np.empty((0, 1, N_LEVELS)), {"value": levels}, {"value": decode}, levels)
         object.__setattr__(found, "scores", self.scores)
         return found
+
+    def covariance(self, values: Floats, shares: Floats, *, optional: bool = False) -> Floats:
+        """(I + (E[z²] − 1 − E[z]²)·x·xᵀ)/E[z]² on average; in the input the last coordinate is present − 1."""
+        x = coordinates(values, optional=optional)
+        if optional:
+            x[:, -1] -= 1.0
+        first, second = self.scores
+        both = gram(x, shares)
+        return np.asarray((np.eye(len(both)) + (second - 1.0) * both) / first**2 - both)
 
     def cells(self, counts: Numbers, place: int = 0) -> Numbers:
         return counts.reshape(self.channel.family.length, N_LEVELS)

@@ -7,13 +7,13 @@ theorem), so all hyperplanes take O(N log N). The points (0, y') are a space of 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels.k_subset_response import NamingResponse
+from hdr4me.channels.k_subset_response import KSubsetResponse, NamingResponse
 from hdr4me.channels.projective.channel import n_points
 from hdr4me.channels.projective.field import MODULI, characteristic, tables
 from hdr4me.channels.proof import ONE
@@ -68,6 +68,16 @@ class ProjectiveResponse(NamingResponse):
         other, equal = self.marginal().decoders["value"]
         named = [self.heavy(x, outputs) for x in range(self.channel.family.size)]
         return np.asarray(np.where(np.stack(named, axis=1), equal, other))
+
+    def covariance(self, values: Floats, shares: Floats, *, optional: bool = False) -> Floats:
+        """From the distribution of the points: two hyperplanes share more points with those of some categories."""
+        return KSubsetResponse.covariance(self, values, shares)
+
+    @cached_property
+    def joint(self) -> tuple[Floats, Floats]:
+        points = np.arange(self.channel.n_counters)[:, None]
+        (light, heavy), named = (bound[0] for bound in self.bounds()), self.decoded(points).T
+        return np.where(named > 0, heavy, light), named
 
     def bounds(self) -> tuple[Floats, Floats]:
         n, k, p = self.channel.n_counters, self.channel.family.n_heavy, self.channel.weight / ONE

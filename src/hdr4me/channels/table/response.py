@@ -120,6 +120,11 @@ class UnaryResponse(TableResponse):
         levels = np.array([0.0, 1.0])
         return Marginal(law, {"value": levels}, {"value": np.array(self.channel.decode)}, levels, unary=True)
 
+    def covariance(self, values: Floats, shares: Floats, *, optional: bool = False) -> Floats:
+        """Entries are randomized independently."""
+        absent, present = self.shared.moments([0.0, 1.0]).variance([1.0])
+        return np.diag(absent + (present - absent) * (shares @ values))
+
     def cells(self, counts: Numbers, place: int = 0) -> Numbers:
         return counts.reshape(self.channel.size, self.channel.n_cells)
 
