@@ -125,7 +125,7 @@ class Bucket(Dimension):
     def __post_init__(self) -> None:
         check_name(self.name)
         edges: Any = self.edges
-        numbers = not isinstance(edges, str) and all(
+        numbers = isinstance(edges, Iterable) and all(
             isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) for x in edges
         )
         if not numbers or len(edges) < 3 or any(a >= b for a, b in pairwise(edges)):
