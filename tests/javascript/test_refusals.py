@@ -292,6 +292,7 @@ NOT_PRIVACY = [
     "mechanism of",
     "printable",
     "no question uses",
+    "exactly one question",
     "category",
     "non-empty string",
     "optional =",
