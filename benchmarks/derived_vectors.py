@@ -80,7 +80,8 @@ def record(survey: Survey, rng: random.Random) -> dict[str, Any]:
 def main(path: Path) -> None:
     """All vectors."""
     rng = random.Random(20261118)
-    asked, cases = surveys(), []
+    asked = surveys()
+    cases: list[list[Any]] = []
     for index, survey in enumerate(asked):
         for _ in range(200):
             given, number = record(survey, rng), len(cases)
