@@ -123,7 +123,7 @@ export function readSurvey(document: string | object): Promise<Survey>;
 export type Source = (n: number) => ArrayLike<number>;
 
 /** For tests: fresh answers from given random bytes. */
-export function fresh(survey: Survey, record: Record, source: Source): number[][];
+export function fresh(survey: Survey, record: Record, source: Source): Promise<number[][]>;
 /** For tests: memoized responses, and the marks of the rows to pay for; `known` is in order of payment. */
 export function memoized(
   survey: Survey,

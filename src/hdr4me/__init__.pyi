@@ -61,7 +61,10 @@ from hdr4me.survey import Survey as Survey
 from hdr4me.survey import Time as Time
 from hdr4me.survey import Vector as Vector
 from hdr4me.survey.derived import Bucket as Bucket
+from hdr4me.survey.derived import Hash as Hash
 from hdr4me.survey.derived import Joint as Joint
+from hdr4me.survey.derived import Outer as Outer
+from hdr4me.survey.derived import Prefix as Prefix
 from hdr4me.tally import PairCounts as PairCounts
 from hdr4me.tally import Tally as Tally
 

@@ -33,9 +33,9 @@ def run(*arguments: object, **more: Any) -> str:
 # -- the package -------------------------------------------------------------------------------------------------------
 
 
-def test_the_module_is_at_most_10_kilobytes_without_dependencies() -> None:
+def test_the_module_is_at_most_14_kilobytes_without_dependencies() -> None:
     module = (PACKAGE / "hdr4me.js").read_text("utf-8")
-    assert len(module.encode()) <= 10 * 1024
+    assert len(module.encode()) <= 14 * 1024
     for text in (module, (PACKAGE / "src" / "hdr4me.js").read_text("utf-8")):
         assert not re.search(r"Math\.random|\bimport\b|\beval\b", text)
         assert "getRandomValues" in text
@@ -83,6 +83,7 @@ def test_every_export_has_a_type() -> None:
 def test_the_same_answers_as_python_for_the_same_words() -> None:
     found = json.loads(run(HERE / "vectors.mjs", MODULES[0]))
     assert found["fresh"]["cases"] >= 20_000
+    assert found["derived"]["cases"] >= 2_400
     assert found["memoized"] >= 2_900 + 2_268
 
 

@@ -59,6 +59,22 @@ def test_python_gives_these_answers(vectors: dict[str, Any], surveys: list[Surve
         assert found == answers, (index, values, words)
 
 
+def test_python_gives_these_answers_about_derived_inputs() -> None:
+    document = json.loads(PATH.with_name("derived.json").read_text("ascii"))
+    surveys = [Survey.from_json(json.dumps(item)) for item in document["surveys"]]
+    assert {x.kind for survey in surveys for x in survey.schema} >= {
+        *("bucket", "hash", "joint", "outer", "prefix", "product")
+    }
+    assert len(document["cases"]) >= 2_400
+    for index, values, words, answers in document["cases"][::9]:
+        draws = Stream(bytes(32), "00" * 32, Use.ANSWER, words)
+        record = {name: value(item) for name, item in values.items()}
+        found = [
+            [q, *answer(surveys[index], q, record, draws)] for q in draw_questions(surveys[index], draws)
+        ]
+        assert found == answers, (index, values, words)
+
+
 def test_every_kind_is_there(vectors: dict[str, Any], surveys: list[Survey]) -> None:
     assert [survey.series for survey in surveys] == vectors["series"]
     assert {document["version"] for document in vectors["surveys"]} == {2}

@@ -30,8 +30,7 @@ function given(words) {
   };
 }
 
-async function fresh() {
-  const { surveys, series, cases } = JSON.parse(gunzipSync(readFileSync(new URL("client.json.gz", folder))));
+async function fresh({ surveys, series, cases }, step) {
   const asked = [];
   for (const [i, document] of surveys.entries()) {
     asked.push(await client.readSurvey(document));
@@ -46,7 +45,7 @@ async function fresh() {
     );
     const source = given(typeof words == "string" ? Buffer.from(words, "hex") : words);
     same(
-      client.fresh(asked[survey], record, source),
+      await client.fresh(asked[survey], record, source),
       answers,
       `survey ${survey}, record ${JSON.stringify(values)}, words ${words}`,
     );
@@ -113,4 +112,8 @@ async function memoized() {
   );
 }
 
-console.log(JSON.stringify({ fresh: await fresh(), memoized: await memoized() }));
+const plain = JSON.parse(gunzipSync(readFileSync(new URL("client.json.gz", folder))));
+const derived = JSON.parse(readFileSync(new URL("derived.json", folder), "utf8"));
+console.log(
+  JSON.stringify({ fresh: await fresh(plain, step), derived: await fresh(derived, step), memoized: await memoized() }),
+);

@@ -10,7 +10,6 @@ import pytest
 
 import hdr4me as hd
 from hdr4me.channels.response import Records
-from hdr4me.client.client import value_of
 from hdr4me.engines import Local
 from hdr4me.engines.general import _places, _ranges
 from hdr4me.errors import FormatError, InvalidInput
@@ -51,7 +50,7 @@ def test_every_way_gives_the_client_s_places(epsilon):
     a[3] = np.nan
     size = survey.questions[2].channel.inputs[0].size
     own = [
-        SCHEMA["a × b"].encode(value_of({"a": x, "b": y}, SCHEMA["a × b"]), size)
+        SCHEMA["a × b"].encode(SCHEMA["a × b"].value_in({"a": x, "b": y}), size)
         for x, y in zip(a, b, strict=True)
     ]
     batch = pa.RecordBatch.from_pydict({"a": pa.array(a, from_pandas=True), "b": [str(y) for y in b]})

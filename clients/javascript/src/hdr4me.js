@@ -5,8 +5,9 @@
 
 let ONE = 2 ** 32; // the sum of every row of every table; `let`, because the build would inline a constant
 const FRACTION = 2 ** 16; // sixteen bits round a number between two levels
+const PRECISION = 21; // bits of an entry of a vector
 
-const { floor, min, max } = Math;
+const { floor, min, max, sqrt } = Math;
 const big = BigInt;
 const num = Number;
 const { subtle } = crypto;
@@ -262,7 +263,69 @@ const privset = ({ size, most, chosen }) => {
   ];
 };
 
-const families = { subset, projective, privset };
+// A vector of the ball is answered by a seed and the index of one of its codewords. A seed determines all codewords,
+// whose numbers are nearly normal; the `heavy` codewords with the largest inner products contain the vector.
+const codebook = ({ length, codewords, heavy, seed_bits: bits, precision }) => {
+  check(bits <= 32 && precision == PRECISION && 2 * heavy <= codewords && codewords * length <= 2 ** 22);
+  const bytes = (bits + 7) >> 3;
+  return [
+    inputOfKind("vector", ONE * length),
+    codewords - heavy,
+    heavy,
+    (x, contains, source) => {
+      const seed = word(source, bytes) >> big(8 * bytes - bits);
+      const inside = below(source, heavy);
+      const outside = heavy + below(source, codewords - heavy);
+      const numbers = halfWords();
+      const target = [...x, sqrt(max(0, 1 - sum(x.map((a) => a * a))))];
+      const scores = range(codewords).map((index) => {
+        const first = (seed << 32n) | (big(index) << 16n);
+        let words;
+        return sum(
+          target.map((a, i) => {
+            words = i % 4 ? words >> 16n : mix(first + big(i / 4));
+            return numbers[num(words & 0xffffn)] * a;
+          }),
+        );
+      });
+      const order = range(codewords).sort((a, b) => scores[b] - scores[a]);
+      return [num(seed), order[contains ? inside : outside]];
+    },
+  ];
+};
+
+// SplitMix64 at a position of its sequence.
+const mix = (counter) => {
+  const step = (z, shift, factor) => big.asUintN(64, (z ^ (z >> shift)) * factor);
+  const z = step(step(big.asUintN(64, counter * 0x9e3779b97f4a7c15n), 30n, 0xbf58476d1ce4e5b9n), 27n, 0x94d049bb133111ebn);
+  return z ^ (z >> 31n);
+};
+
+// The number of each of the 65,536 half words: the mean of a normal number in its bin, of 256 bins of width 1/28.
+let found;
+const halfWords = () => {
+  if (found) return found;
+  const density = (x) => Math.exp((-x * x) / 2) / sqrt(2 * Math.PI);
+  const distribution = (x) => {
+    let term = x;
+    let total = x;
+    for (let k = 3; k < 200; k += 2) total += term *= (x * x) / k;
+    return 0.5 + total * density(x);
+  };
+  const lower = range(128).map((k) => Math.round(FRACTION * distribution((k - 128) / 28)));
+  const ends = [...lower, FRACTION / 2, ...lower.toReversed().map((n) => FRACTION - n)];
+  const densities = ends.map((end, k) => {
+    let x = (k - 128) / 28;
+    if (end % FRACTION) for (let i = 9; i--;) x -= (distribution(x) - end / FRACTION) / density(x);
+    return end % FRACTION ? density(x) : 0;
+  });
+  found = [];
+  for (let k = 0; k < 256; k++)
+    for (let n = ends[k + 1] - ends[k], i = n; i--;) found.push(((densities[k] - densities[k + 1]) * FRACTION) / n);
+  return found;
+};
+
+const families = { subset, projective, privset, codebook };
 
 const kSubset = ({ epsilon, family: { name, ...sizes }, weight }) => {
   check(Object.values({ ...sizes, weight }).every((n) => isInteger(n, 1, ONE)));
@@ -274,7 +337,11 @@ const kSubset = ({ epsilon, family: { name, ...sizes }, weight }) => {
 
 const channelKinds = { table, entries: unaryEncoding, heavy_set: kSubset };
 
-// ---- Dimensions: {name, reads, toCode(value, size)}; the code is an input plus a fraction of the way to the next ---
+// ---- Dimensions: {reads, size, leaves, code(record, size)} ---------------------------------------------------------
+//
+// The code is an input plus a fraction of the way to the next, or the vector itself; a hash gives a promise of it. The
+// leaves are the dimensions that read columns: {column, toCode(value, size)}. docs/derived-inputs.md specifies the
+// dimensions that are computed from others.
 
 const trim = (text) => text.replace(/^([^\S\ufeff]|\x85)+|([^\S\ufeff]|\x85)+$/g, "");
 
@@ -295,61 +362,172 @@ const normalized = (text) =>
 // otherwise `none`.
 // Every label is compared, whatever the value, so that the time does not depend on it.
 const find = (labels, value, none) => {
-  const named = isText(value) || value === !!value || isInteger(value, -(2 ** 53), 2 ** 53);
-  const matches = (form) => range(labels.length).filter((k) => form(labels[k]) === form("" + value));
+  const text = label(value);
+  const matches = (form) => range(labels.length).filter((k) => form(labels[k]) === form("" + text));
   const [alike = none, ...others] = matches(normalized);
   const [same = others.length ? none : alike] = matches((text) => text);
-  return named ? same : none;
+  return text == null ? none : same;
+};
+
+// The text of a value: a number without an exponent, true or false; otherwise undefined.
+const label = (value) => {
+  const number = value === +value && (value % 1 ? value * value >= 1e-8 : isInteger(value, -(2 ** 53), 2 ** 53));
+  if (number || isText(value) || value === !!value) return "" + value;
+};
+
+// The text of a value unless it is blank or unreadable.
+const readable = (value) => {
+  const text = label(value);
+  if (text && trim(text) && !/\p{Cs}|\ufffd/u.test(text)) return text;
+};
+
+// Rounds to an integer, half to even.
+const rounded = (x) => x + 1.5 * 2 ** 52 - 1.5 * 2 ** 52;
+
+// An object may throw any exception.
+const safely = (work, record, column) => {
+  try {
+    return work(record[column]);
+  } catch {
+    return work(null);
+  }
+};
+
+// A dimension that reads one column.
+const leaf = (column, reads, toCode, more) => {
+  check(isText(column) && column);
+  const code = (record, size) => safely((value) => toCode(value, size), record, column);
+  const made = { column, reads, toCode, code, ...more };
+  return { ...made, leaves: [made] };
 };
 
 // The code of an unusable value is NaN or −1 if the survey declares no default. (As an input, −1 is the last one: for a
 // selection, nothing chosen.)
-const numeric = ({ low, high, optional, default: fallback = NaN }) => {
+const numeric = ({ name, low, high, optional, default: fallback = NaN }) => {
   const clamp = (x) => min(max(x, low), high);
   check([low, high, high - low].every(num.isFinite) && low < high && !(clamp(fallback) - fallback));
-  return {
-    reads: optional ? "optional" : "number",
-    toCode: (value, size) => {
-      const number = asNumber(value);
-      size -= !!optional;
-      const missing = number != number; // NaN
-      if (optional && missing) return size;
-      const inside = missing ? fallback : clamp(number);
-      const code = ((inside - low) / (high - low)) * ((size - 1) * FRACTION);
-      return (code + 2 ** 52 - 2 ** 52) / FRACTION; // rounds to an integer, half to even
-    },
+  const clean = (value) => {
+    const number = asNumber(value);
+    return number == number ? clamp(number) : fallback;
   };
+  const share = (value) => (clean(value) - low) / (high - low);
+  const toCode = (value, size) => {
+    const number = asNumber(value);
+    size -= !!optional;
+    return optional && number != number ? size : position(share(value), size);
+  };
+  return leaf(name, optional ? "optional" : "number", toCode, { clean, share, optional, low, high });
 };
 
-const categorical = ({ categories, default: fallback }) => {
+const position = (share, size) => rounded(share * ((size - 1) * FRACTION)) / FRACTION;
+
+const categorical = ({ name, categories, default: fallback }) => {
   const none = categories.indexOf(fallback);
   check(none >= 0 || fallback == null);
-  return {
-    reads: "category",
-    size: categories.length,
-    toCode: (value) => find(categories, value, none),
-  };
+  return leaf(name, "category", (value) => find(categories, value, none), { size: categories.length, text: 1 });
 };
 
 // A set of categories, filled up with dummies, by its index in the combinatorial number system.
-const selection = ({ categories, at_most: most }) => {
+const selection = ({ name, categories, at_most: most }) => {
   const v = categories.length;
-  return {
-    reads: "selection",
-    size: num(comb(v + most, most)),
-    toCode: (value) => {
-      const parts = [isText(value) ? value.split("|").map(trim) : value].flat();
-      const found = parts.map((part) => find(categories, part));
-      const members = range(v + most)
-        .filter((k) => k >= v || found.includes(k))
-        .slice(0, most);
-      if (value == null || (members[0] >= v && parts.join(""))) return -1;
-      return num(members.reduce((n, member, i) => n + comb(member, i + 1), 0n));
-    },
+  const toCode = (value) => {
+    const parts = [isText(value) ? value.split("|").map(trim) : value].flat();
+    const found = parts.map((part) => find(categories, part));
+    const members = range(v + most)
+      .filter((k) => k >= v || found.includes(k))
+      .slice(0, most);
+    if (value == null || (members[0] >= v && parts.join(""))) return -1;
+    return num(members.reduce((n, member, i) => n + comb(member, i + 1), 0n));
   };
+  return leaf(name, "selection", toCode, { size: num(comb(v + most, most)) });
 };
 
-const dimensionKinds = { numeric, categorical, selection };
+const bucket = ({ name, edges, default: fallback = NaN, column = name }) => {
+  const [first, last] = [edges[0], edges.at(-1)];
+  check(edges.length > 2 && edges.every((x, i) => num.isFinite(x) && !(x <= edges[i - 1])));
+  check(!(min(max(fallback, first), last) - fallback));
+  const inner = edges.slice(1, -1);
+  const toCode = (value) => {
+    const number = asNumber(value);
+    const clean = number == number ? number : fallback;
+    return clean == clean ? inner.filter((edge) => edge <= clean).length : -1;
+  };
+  return leaf(column, "category", toCode, { size: edges.length - 1 });
+};
+
+const hash = ({ name, buckets, seed = 0, default: fallback, column = name }) => {
+  check(isInteger(buckets, 2, 1e6) && isInteger(seed, 0, 2 ** 53 - 1));
+  check(fallback == null || (isText(fallback) && readable(fallback)));
+  const toCode = (value) => {
+    const text = readable(value) ?? fallback;
+    const digest = subtle.digest("SHA-256", utf8(seed + ":" + text));
+    return digest.then((bytes) => (text ? num(new DataView(bytes).getBigUint64() % big(buckets)) : -1));
+  };
+  return leaf(column, "category", toCode, { size: buckets, text: 1 });
+};
+
+const prefix = ({ prefix: [part, ...others], length }) => {
+  const { column, toCode, size, text } = dimensionOf(part);
+  check(text && part.type != "prefix" && !others[0] && isInteger(length, 1, 2 ** 53 - 1));
+  const cut = (value) => {
+    const found = readable(value);
+    return found ? [...found].slice(0, length).join("") : value;
+  };
+  return leaf(column, "category", (value) => toCode(cut(value)), { size, text: 1 });
+};
+
+// The dimensions that others are computed from: at least two, with different names.
+const partsOf = (items) => {
+  check(items.length > 1 && new Set(items.map(({ name }) => name)).size == items.length);
+  return items.map(dimensionOf);
+};
+
+const joint = ({ joint: items }) => {
+  const parts = partsOf(items);
+  const size = parts.reduce((n, part) => (part.reads == "category" && part.column ? n * part.size : NaN), 1);
+  check(size <= 1e6);
+  const code = async (record) => {
+    let found = 0;
+    for (const part of parts) found = found * part.size + (((await part.code(record)) + part.size) % part.size);
+    return found;
+  };
+  return { reads: "category", size, leaves: parts, code };
+};
+
+const numbers = (items) =>
+  partsOf(items).map((part) => (check(part.reads == "number" && part.clean), part));
+
+const product = ({ name, product: names }, dimensions) => {
+  check(names.length == 2 && !names.includes(name));
+  const parts = numbers(names.map((own) => dimensions.find((other) => other.name === own)));
+  const code = (record, size) => {
+    const [s, t] = parts.map(({ share, column }) => 2 * safely(share, record, column) - 1);
+    return position((s * t + 1) / 2, size);
+  };
+  return { reads: "number", leaves: parts, code };
+};
+
+const outer = ({ outer: items, shift, scale, norm }) => {
+  const parts = numbers(items);
+  const n = parts.length;
+  const length = (n * (n + 1)) / 2;
+  check(length <= 4096 && shift.length == n && scale.length == n && norm >= 1e-290 && norm <= 1e290 && norm === +norm);
+  parts.forEach(({ low, high }, i) => {
+    check([shift[i], scale[i]].every(num.isFinite) && scale[i] > 0);
+    check(max(Math.abs(low - shift[i]), Math.abs(high - shift[i])) / scale[i] <= 1e100);
+  });
+  const one = 2 ** (PRECISION - 1) - 1;
+  const code = (record) => {
+    const z = parts.map(({ clean, column }, i) => (safely(clean, record, column) - shift[i]) / scale[i]);
+    const size = max(sum(z.map((x) => x * x)), norm);
+    const entries = z.flatMap((a, i) => z.slice(i).map((b, j) => (j ? a * b * sqrt(2) : a * b) / size));
+    return entries.map((x) => (rounded(x * one) + one) / one - 1);
+  };
+  return { reads: "vector", size: ONE * length, leaves: parts, code };
+};
+
+const dimensionKinds = { numeric, categorical, selection, bucket, hash, prefix, joint, product, outer };
+const dimensionOf = ({ type, ...rest }, dimensions) => dimensionKinds[type](rest, dimensions);
 
 // ---- The survey ----------------------------------------------------------------------------------------------------
 
@@ -369,7 +547,7 @@ const readSurvey = async (document) => {
   const { format, version, epsilon, n_sampled: m, dimensions, channels, questions: list } = body;
   check(format == "hdr4me-survey" && version === 2 && dimensions.every(({ name }) => isText(name)));
   check(claimed == (await fingerprint(body)));
-  const asked = dimensions.map(({ type, ...rest }) => ({ name: rest.name, ...dimensionKinds[type](rest) }));
+  const asked = dimensions.map((item) => dimensionOf(item, dimensions));
   check(epsilon <= FRACTION);
   const [n, d] = exact(epsilon);
   let memoizedEpsilon = 0; // the cost of a memoized response with two stages
@@ -405,37 +583,36 @@ const drawQuestions = ({ questions, m }, source) => {
 };
 
 // The input of a question's channel; `fraction(i, reads)` returns the sixteen bits that round its dimension i.
-const inputOf = ({ parts }, record, fraction) =>
-  parts.reduce((x, part, i) => {
-    const code = codeOf(part, record);
-    const { size } = part;
-    return x * size + ((floor(code) + size) % size) + (fraction(i, part.reads) < (code % 1) * FRACTION);
+const inputOf = async ({ parts }, record, fraction) => {
+  const codes = await Promise.all(parts.map(({ code, size }) => code(record, size)));
+  return parts.reduce((x, { size, reads }, i) => {
+    const bits = fraction(i, reads);
+    const code = codes[i];
+    return reads == "vector" ? code : x * size + ((floor(code) + size) % size) + (bits < (code % 1) * FRACTION);
   }, 0);
-
-const codeOf = ({ name, size, toCode }, record) => {
-  try {
-    return toCode(record[name], size);
-  } catch {
-    return toCode(null, size); // an object may throw any exception
-  }
 };
 
 // Refuses a record with unknown names, or with unusable values for which the survey declares no default, before
 // anything is drawn. The error has names and no values.
-const checkRecord = ({ questions }, record) => {
-  const parts = questions.flatMap((question) => question.parts);
-  const codes = Object.fromEntries(parts.map((part) => [part.name, codeOf(part, record)]));
-  const wrong = Object.keys({ ...codes, ...record }).filter((name) => !(codes[name] >= 0));
-  if (wrong.length) stop("InvalidInput", "unknown or unusable: " + wrong);
+const checkRecord = async ({ questions }, record) => {
+  const leaves = questions.flatMap(({ parts }) => parts.flatMap((part) => part.leaves));
+  const codes = await Promise.all(leaves.map(({ code, size = 3 }) => code(record, size)));
+  const known = new Set(leaves.map(({ column }) => column));
+  const unusable = leaves.filter((_, i) => !(codes[i] >= 0)).map(({ column }) => column);
+  const wrong = new Set([...unusable, ...Object.keys(record).filter((name) => !known.has(name))]);
+  if (wrong.size) stop("InvalidInput", "unknown or unusable: " + [...wrong]);
 };
 
 // Answers with fresh noise, [[question, field, …], …]: draws the questions, then the fractions and output of each.
-const fresh = (survey, record, source) =>
-  drawQuestions(survey, source).map((q) => {
+const fresh = async (survey, record, source) => {
+  const answers = [];
+  for (const q of drawQuestions(survey, source)) {
     const question = survey.questions[q];
-    const x = inputOf(question, record, (_, reads) => (reads == "category" ? 0 : word(source, 2)));
-    return [q, ...question.drawOutput(x, source)];
-  });
+    const x = await inputOf(question, record, (_, reads) => (reads == "category" ? 0 : word(source, 2)));
+    answers.push([q, ...question.drawOutput(x, source)]);
+  }
+  return answers;
+};
 
 // Memoized responses, and the marks of the rows to pay for first; docs/over-time.md specifies them.
 const memoized = async (survey, record, key, known, affordable, fresh) => {
@@ -450,7 +627,7 @@ const memoized = async (survey, record, key, known, affordable, fresh) => {
     const rows = range(count);
     const fractions = await Promise.all(parts.map(({ j }) => secret(1, j, 0, (source) => word(source, 2))));
     const own = await Promise.all(rows.map((x) => secret(3, q, x, (source) => hex(source(16)))));
-    let row = inputOf(question, record, (i) => fractions[i]);
+    let row = await inputOf(question, record, (i) => fractions[i]);
     const paid = known.map((mark) => own.indexOf(mark)).filter((x) => x >= 0); // in order of payment
     // Once the budget is spent, the row paid for last answers, whatever the value.
     if (paid.length && marks.length >= affordable) row = paid.at(-1);
@@ -541,7 +718,7 @@ class Client {
   async #draw(state, record) {
     const { survey } = this;
     const { series, fingerprint, m } = survey;
-    checkRecord(survey, record);
+    await checkRecord(survey, record);
     const own = (state.own[series] ??= { rows: [], tape: [] });
     const { rows, tape } = own;
     let at = 0;
@@ -553,7 +730,7 @@ class Client {
       state.secret ??= await subtle.generateKey({ name: "HMAC", hash: "SHA-256", length: 256 }, false, ["sign"]);
     const [answers, marks] = this.memoized
       ? await memoized(survey, record, state.secret, rows, rows.length ? this.#left(state) : m, source)
-      : [fresh(survey, record, source)];
+      : [await fresh(survey, record, source)];
     return [{ format: "hdr4me-report", version: 1, survey: fingerprint, answers }, own, marks];
   }
 

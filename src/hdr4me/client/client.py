@@ -14,7 +14,7 @@ from hdr4me.client.ledger import Ledger
 from hdr4me.client.prf import Stream, Use
 from hdr4me.errors import InvalidInput
 from hdr4me.io.report import Report
-from hdr4me.survey import Dimension, Question, Survey
+from hdr4me.survey import Question, Survey
 from hdr4me.survey.dimension import FRACTION_BITS
 
 Answers = tuple[tuple[int, ...], ...]
@@ -173,21 +173,10 @@ def input_of(
     x = 0
     for j, input_ in zip(question.dimensions, question.channel.inputs, strict=True):
         dimension = survey.schema.dimensions[j]
-        encoded = dimension.encode(value_of(record, dimension), input_.size)
+        encoded = dimension.encode(dimension.value_in(record), input_.size)
         fraction = bits(j) if input_.rounds else 0
         x = x * input_.size + (encoded >> FRACTION_BITS) + (fraction < encoded & ((1 << FRACTION_BITS) - 1))
     return x
-
-
-def value_of(record: Mapping[str, Any], dimension: Dimension) -> Any:
-    """Return a dimension's value in the record: that of its column, or a tuple for several columns."""
-    values: list[Any] = []
-    for name in dimension.columns:
-        try:
-            values.append(record.get(name))
-        except Exception:  # a user-defined mapping may raise any exception
-            values.append(None)
-    return values[0] if dimension.columns == (dimension.name,) else tuple(values)
 
 
 def decide(

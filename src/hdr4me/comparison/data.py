@@ -34,13 +34,13 @@ def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, DataQuality]:
     """A column of values for each dimension that has a column, cleaned as on a device, and the data-quality report."""
     counts = np.zeros((len(schema), 5), np.int64)
     parts: dict[str, list[Any]] = {name: [] for name in schema.columns}
-    derived = set(schema.columns) - {x.name for x in schema if x.columns == (x.name,)}
+    derived = set(schema.columns) - {x.name for x in schema if not x.is_derived}
     for batch in read_records(data, schema, _ROWS):
         for j, dimension in enumerate(schema):
             arrays = [batch.column(batch.schema.get_field_index(name)) for name in dimension.columns]
             column = dimension.clean_column(arrays, len(dimension.categories) or _SIZE)
             counts[j] += (batch.num_rows, *column.counts())
-            if dimension.columns == (dimension.name,):
+            if not dimension.is_derived:
                 parts[dimension.name].append(column.values())
         for name in derived:
             parts[name].append(batch.column(batch.schema.get_field_index(name)))

@@ -65,7 +65,7 @@ def population_of(dimension: Dimension, table: pa.Table) -> Population:
         return Population(np.tile([0.0, 1.0], (f.size, 1)), np.stack([1.0 - f, f], axis=1), finite=True)
     low, high = dimension.bounds
     if length := getattr(dimension, "length", 0):
-        lists: Any = table.column(dimension.name).combine_chunks()
+        lists: Any = _clean(dimension, table)
         values = np.full((n, length), np.nan)
         values[np.asarray(lists.is_valid())] = np.asarray(lists.flatten(), np.float64).reshape(-1, length)
         values = values.T / high
@@ -77,9 +77,17 @@ def population_of(dimension: Dimension, table: pa.Table) -> Population:
     return Population(values, np.full(n, 1.0 / n), finite=True)
 
 
+def _clean(dimension: Dimension, table: pa.Table) -> Any:
+    """The clean values of a dimension, as one array."""
+    columns: list[Any] = [table.column(name).combine_chunks() for name in dimension.columns]
+    if not dimension.is_derived:
+        return columns[0]
+    return dimension.clean_column(columns, len(dimension.categories)).values()
+
+
 def _chosen(dimension: Dimension, table: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The users and the categories of all choices."""
-    column: Any = table.column(dimension.name).combine_chunks()
+    column = _clean(dimension, table)
     users = np.arange(len(column))
     if hasattr(column, "flatten") and not pa.types.is_string(column.type):
         users = np.asarray(column.value_parent_indices())

@@ -155,7 +155,7 @@ def _first(names: tuple[str, ...]) -> str:
 
 
 def _example_record(survey: Survey) -> dict[str, Any]:
-    values = {reader.columns[0]: _described(reader)[1] for reader in survey.schema.readers}
+    values = {name: _described(reader)[1] for name, reader in survey.schema.readers.items()}
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -62,11 +62,13 @@ def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
         )
     if "vector" in kinds and len(survey.schema) > 1:
         raise InvalidInput("a matrix holds vectors or numbers, not both: give a table with a column of lists")
-    if any(
-        (x.categories and x.columns != (x.name,)) or isinstance(x, Calendar | Time) for x in survey.schema
-    ):
+    refused = [
+        x for x in survey.schema if isinstance(x, Calendar | Time) or (x.is_derived and not x.is_number)
+    ]
+    if refused:
         raise InvalidInput(
-            "a matrix cannot hold joint, bucket or time dimensions: give a table with named columns"
+            f"a matrix cannot hold a {refused[0].kind} dimension such as {refused[0].name!r}: "
+            "give a table with named columns"
         )
     width = len(survey.schema.columns)
     if "vector" in kinds:

@@ -24,13 +24,12 @@ def in_plain_form(batch: pa.RecordBatch, options: RecordFiles, schema: Schema) -
     """The batch with numbers in the notation of Python, and dates and times in ISO 8601."""
     if not sets_forms(options):
         return batch
-    for reader in schema.readers:
-        name = reader.columns[0]
+    for name, reader in schema.readers.items():
         j = batch.schema.get_field_index(name)
         column: Any = batch.column(j)
         if isinstance(reader, Calendar | Time):
             column = _plain_times(column, options)
-        elif not hasattr(reader, "labels") and is_text(column.type):
+        elif not reader.is_text and is_text(column.type):
             column = _plain_numbers(column, options)
         batch = batch if column is batch.column(j) else batch.set_column(j, name, column)
     return batch

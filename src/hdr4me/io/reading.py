@@ -114,7 +114,7 @@ def read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]
     names = list(schema.columns)
     batches: Iterator[pa.RecordBatch]
     if kind == "parquet":
-        texts = [x.columns[0] for x in schema.readers if hasattr(x, "labels")]
+        texts = [name for name, reader in schema.readers.items() if reader.is_text]
         batches = _read_parquet(part.path, names, texts, rows, part.row_groups)
     elif kind == "arrow":
         batches = _read_arrow(part.path, names)
@@ -132,7 +132,7 @@ def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
         if is_lines(text):
             yield from read_lines(text, schema.readers)
         else:
-            filled = [x.columns[0] for x in schema.readers if x.accepts_blank]
+            filled = [name for name, reader in schema.readers.items() if reader.accepts_blank]
             yield from read_delimited(text, schema.columns, part.options.delimiter, filled=filled)
 
 

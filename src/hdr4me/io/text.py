@@ -18,7 +18,8 @@ from hdr4me.errors import FormatError
 from hdr4me.io.source import BLOCK, STANDARD_INPUT, Text, open_text, wrong_encoding
 from hdr4me.survey import Categorical, Dimension, Numeric, Selection, Vector
 from hdr4me.survey.categorical import SEPARATOR
-from hdr4me.survey.values import as_number
+from hdr4me.survey.derived import UNREADABLE
+from hdr4me.survey.values import as_number, label
 
 _LINES = (".jsonl", ".ndjson", ".json")
 _COMPRESSION = (".gz", ".zst", ".bz2")
@@ -195,30 +196,26 @@ def _odd_line(text: Text, mark: str, n_read: int) -> str:
 # Objects are parsed this many bytes at a time, since Python objects need much more memory.
 _PIECE = 1 << 22
 
-_NOTHING = "\ufffd"  # replaces a value that is neither a number nor a category, such as a list
 _HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate has no UTF-8 form
 
 
-def read_lines(text: Text, dimensions: Sequence[Dimension]) -> Iterator[pa.RecordBatch]:
-    """Batches with a column for each dimension; a field that an object lacks is null, as on a device.
+def read_lines(text: Text, readers: Mapping[str, Dimension]) -> Iterator[pa.RecordBatch]:
+    """Batches with a column for each name, given with its dimension; a field that an object lacks is null.
 
     A name that no object of the file has is an error at the end: it is probably misspelled.
     """
-    return batches_of_rows(read_objects(text), dimensions, text.name)
+    return batches_of_rows(read_objects(text), readers, text.name)
 
 
 def batches_of_rows(
-    blocks: Iterable[list[dict[str, Any]]], dimensions: Sequence[Dimension], what: str
+    blocks: Iterable[list[dict[str, Any]]], readers: Mapping[str, Dimension], what: str
 ) -> Iterator[pa.RecordBatch]:
     """Batches of blocks of records that are dictionaries; `what` is their name in errors."""
-    names = [dimension.columns[0] for dimension in dimensions]
-    unseen = set(names)
+    unseen = set(readers)
     for rows in blocks:
         unseen -= {name for name in unseen if any(name in row or _field(row, name) for row in rows)}
-        columns = [
-            _column([_field(row, name) for row in rows], x) for name, x in zip(names, dimensions, strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays(columns, names=names)
+        columns = [_column([_field(row, name) for row in rows], reader) for name, reader in readers.items()]
+        yield pa.RecordBatch.from_arrays(columns, names=list(readers))
     if unseen:
         raise FormatError(f"{what}: no record has a field {', '.join(map(repr, sorted(unseen)[:5]))}")
 
@@ -316,6 +313,8 @@ def _column(values: list[Any], dimension: Dimension) -> Any:
     if isinstance(dimension, Numeric):
         alike = all(value is None or type(value) in (int, float) for value in values)
         return _array(values, pa.float64() if alike else pa.string())
+    if dimension.is_text and not isinstance(dimension, Categorical):
+        return pa.array([_labeled(value) for value in values], pa.string())
     # For a dimension of another package, the type that Arrow infers.
     return _array(values, pa.string() if isinstance(dimension, Categorical) else None)
 
@@ -353,13 +352,18 @@ def _choices(value: Any) -> str | None:
     )  # nothing chosen, which is not missing
 
 
+def _labeled(value: Any) -> str | None:
+    """The text of a value as on a device, where a number is written without an exponent."""
+    return None if value is None else _text(label(value) or (value if value == "" else UNREADABLE))
+
+
 def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
-        return None if value is None else _NOTHING if _HALF.search(value) else value
+        return None if value is None else UNREADABLE if _HALF.search(value) else value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value) if value.bit_length() < 4096 else ("1e999" if value > 0 else "-1e999")
     if isinstance(value, float):
         return repr(value)
-    return value.isoformat() if isinstance(value, date | time) else _NOTHING
+    return value.isoformat() if isinstance(value, date | time) else UNREADABLE

@@ -27,6 +27,7 @@ SEPARATOR = "|"  # between the choices in a string, as in CSV files
 class _Listed(Dimension):
     """A dimension with a list of categories, which may come from a file."""
 
+    is_text = True
     labels: tuple[str, ...]
 
     @property

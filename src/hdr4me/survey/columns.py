@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from hdr4me.channels.codebook import PRECISION
 from hdr4me.errors import InvalidInput
+from hdr4me.survey.derived import outer_point
 from hdr4me.survey.dimension import FAULTS, FRACTION_BITS, Dimension
 from hdr4me.survey.times import Time
 from hdr4me.survey.values import as_number, is_missing_number
 
 if TYPE_CHECKING:
     from hdr4me.survey.categorical import Categorical, Selection
-    from hdr4me.survey.derived import Joint
+    from hdr4me.survey.derived import Joint, Outer
     from hdr4me.survey.numeric import Numeric, Product
     from hdr4me.survey.times import Calendar
     from hdr4me.survey.vector import Vector
@@ -417,13 +418,22 @@ def texts_as_numbers(column: Any) -> tuple[Any, int]:
     return pa.array(values), int(unknown[codes].sum())
 
 
+# -- derived inputs: each part's column is cleaned by its own rule, then combined ----------------------------------
+
+
+def _sum_of_counts(parts: Iterable[Column]) -> Counts:
+    """The faults of all parts together."""
+    missing, unknown, low, high = np.sum([part.counts() for part in parts], axis=0).tolist()
+    return missing, unknown, low, high
+
+
 class JointColumn(Column):
-    """The combinations of a joint dimension: each part's column cleaned by its own rule, then combined."""
+    """The combinations of a joint dimension."""
 
     def __init__(self, dimension: Joint, columns: Sequence[Any], size: int) -> None:
         self._dimension, self._parts = dimension, []
         found = np.zeros(len(columns[0]), np.int64)
-        for column, part in zip(columns, dimension.joint, strict=True):
+        for column, part in zip(columns, dimension.parts, strict=True):
             clean = part.clean_column([column], len(part.categories))
             lut = np.asarray(clean.lut, np.int64)  # the last entry is that of a missing value
             own = lut[np.asarray(clean.array.cast(pa.int64()).fill_null(len(lut) - 1))]
@@ -432,9 +442,21 @@ class JointColumn(Column):
         self.array, self.lut = pa.array(found.astype(np.uint32)), range(size)
 
     def counts(self) -> Counts:
-        """The faults of all parts together."""
-        missing, unknown, low, high = np.sum([part.counts() for part in self._parts], axis=0).tolist()
-        return missing, unknown, low, high
+        return _sum_of_counts(self._parts)
 
     def values(self) -> Any:
         return pa.array(self._dimension.categories).take(self.array)
+
+
+class OuterColumn(VectorColumn):
+    """The products of standardized numbers, as `Outer.point` gives them."""
+
+    def __init__(self, dimension: Outer, columns: Sequence[Any], size: int) -> None:
+        pairs = zip(columns, dimension.parts, strict=True)
+        parts = [part.clean_column([column], 2) for column, part in pairs]
+        constants = zip(parts, dimension.shift, dimension.scale, strict=True)
+        z = [(np.asarray(part.values()) - shift) / scale for part, shift, scale in constants]
+        found = np.stack(outer_point(z, dimension.norm, np.maximum), axis=1)
+        self._dimension, self._counts = dimension, _sum_of_counts(parts)
+        self.points = np.round(found * _ONE) / _ONE
+        self.array = pa.array(np.zeros(len(found)))

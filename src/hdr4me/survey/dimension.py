@@ -69,6 +69,7 @@ class Dimension(ABC):
 
     kind: ClassVar[str]
     _column: ClassVar[str] = "DistinctColumn"  # the class in `columns.py` that cleans whole columns
+    is_text: ClassVar[bool] = False  # its column holds texts, which are kept as they are written
     _unknown: ClassVar[str | None] = None  # the words for unknown values, if they have their own
     name: str
 
@@ -142,9 +143,24 @@ class Dimension(ABC):
         return (self.name,)
 
     @property
+    def is_derived(self) -> bool:
+        """Whether it is computed from its columns, so that its clean values are not values of a column."""
+        return self.columns != (self.name,)
+
+    @property
     def leaves(self) -> tuple[Dimension, ...]:
         """The dimensions whose rules clean the columns: itself, or the parts that it is derived from."""
         return (self,)
+
+    def value_in(self, record: Mapping[str, Any]) -> Any:
+        """Its raw value in a record: that of its column, or a tuple for several columns."""
+        values: list[Any] = []
+        for name in self.columns:
+            try:
+                values.append(record.get(name))
+            except Exception:  # a user-defined mapping may raise any exception
+                values.append(None)
+        return values[0] if len(values) == 1 else tuple(values)
 
     def within(self, others: Mapping[str, Dimension]) -> Dimension:
         """The dimension in a schema of these dimensions, by name; itself unless it is computed from others."""
@@ -248,15 +264,27 @@ DIMENSIONS: Registry[type[Dimension]] = Registry(
         "calendar": "hdr4me.survey.times:Calendar",
         "bucket": "hdr4me.survey.derived:Bucket",
         "joint": "hdr4me.survey.derived:Joint",
+        "hash": "hdr4me.survey.derived:Hash",
+        "prefix": "hdr4me.survey.derived:Prefix",
+        "outer": "hdr4me.survey.derived:Outer",
     },
 )
 
 
-_GUESSED = {"product": "product", "joint": "joint", "edges": "bucket", "start": "time", "part": "calendar"}
+_GUESSED = {  # the type of a dimension with this field
+    "product": "product",
+    "joint": "joint",
+    "edges": "bucket",
+    "buckets": "hash",
+    "prefix": "prefix",
+    "outer": "outer",
+    "start": "time",
+    "part": "calendar",
+}
 
 
 def dimension_from_dict(item: Any) -> Dimension:
-    """The dimension of a document; `type` may be omitted for numbers, categories and products."""
+    """The dimension of a document; `type` may be omitted except for selections and vectors."""
     if not isinstance(item, Mapping):
         raise FormatError(f"a dimension must be an object, not {item!r}")
     fields = dict(item)

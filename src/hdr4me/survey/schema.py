@@ -54,11 +54,11 @@ class Schema:
         self.columns: tuple[str, ...] = tuple(dict.fromkeys([*own, *derived]))
         """The columns of a record: those with a dimension of their own, then those of derived dimensions only."""
 
-    @property
-    def readers(self) -> tuple[Dimension, ...]:
+    @cached_property
+    def readers(self) -> dict[str, Dimension]:
         """For each of `columns`, the dimension or the part of a dimension that cleans it."""
-        found = {leaf.columns[0]: leaf for x in self.dimensions for leaf in x.leaves}
-        return tuple(found[name] for name in self.columns)
+        found = {name: leaf for x in self.dimensions for leaf in x.leaves for name in leaf.columns}
+        return {name: found[name] for name in self.columns}
 
     def __len__(self) -> int:
         return len(self.dimensions)
@@ -105,15 +105,11 @@ class Schema:
         Traceback (most recent call last):
         hdr4me.errors.InvalidInput: the record has a field 'Age' that the survey does not have; did you mean 'age'?
         """
-        if unknown := [str(name) for name in record if name not in self._columns]:
+        if unknown := [str(name) for name in record if name not in self.readers]:
             hint = suggestion(unknown[0], self.columns)
             raise InvalidInput(f"the record has a field {unknown[0]!r} that the survey does not have{hint}")
         for leaf in self._leaves:
-            leaf.check(record.get(leaf.columns[0]))
-
-    @cached_property
-    def _columns(self) -> frozenset[str]:
-        return frozenset(self.columns)
+            leaf.check(leaf.value_in(record))
 
     @cached_property
     def _leaves(self) -> tuple[Dimension, ...]:

@@ -1,4 +1,4 @@
-"""Two kinds of dimension: how much somebody agrees, and a bounded count."""
+"""Kinds of dimension: how much somebody agrees, a bounded count, and the difference of two columns."""
 
 from __future__ import annotations
 
@@ -72,3 +72,33 @@ class Count(Dimension):
         number = as_number(value)
         inside = 0.0 if math.isnan(number) else min(max(number, 0.0), float(self.most))
         return round(inside / self.most * ((size - 1) << 16))
+
+
+@dataclass(frozen=True)
+class Gain(Dimension):
+    """A later number minus an earlier one, from −10 to 10, of two columns; no difference counts as 0."""
+
+    kind = "gain"
+    input_kind = "number"
+
+    name: str
+    before: str
+    after: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.before, self.after
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return -10.0, 10.0
+
+    def encode(self, value: Any, size: int) -> int:
+        pair = value if isinstance(value, list | tuple) and len(value) == 2 else (None, None)
+        found = as_number(pair[1]) - as_number(pair[0])
+        inside = 0.0 if math.isnan(found) else min(max(found, -10.0), 10.0)
+        return round((inside + 10.0) / 20.0 * ((size - 1) << 16))
+
+    def quality(self, value: Any) -> str:
+        pair = value if isinstance(value, list | tuple) and len(value) == 2 else (None, None)
+        return "missing" if any(map(is_blank, pair)) else "usable"

@@ -75,7 +75,8 @@ const selection = ({ categories, at_most: most }, id) => {
   };
 };
 
-const KINDS = { numeric, categorical, selection };
+/** The types of dimension that have a control. */
+export const KINDS = { numeric, categorical, selection };
 
 const field = (dimension, j) => {
   const id = `field-${j}`;

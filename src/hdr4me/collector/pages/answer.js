@@ -1,6 +1,6 @@
 // The answer page. The browser client does the work; this page shows what it does.
 import { Client } from "/client/hdr4me.js";
-import { fieldsOf, make } from "./answer-fields.js";
+import { KINDS, fieldsOf, make } from "./answer-fields.js";
 import { budget, maximumPosterior, meaning, odds, percent, plain, questionsOf } from "./answer-words.js";
 
 const at = (id) => document.getElementById(id);
@@ -37,6 +37,8 @@ async function begin() {
     );
   });
   if (client.survey.fingerprint != fingerprint) throw new Error("The collector sent a survey with another fingerprint than it announced.");
+  if (!given.dimensions.every(({ type }) => KINDS[type]))
+    throw new Error("This page does not support all questions of this survey, so this browser does not answer it.");
   show(client, given);
 }
 
