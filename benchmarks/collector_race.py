@@ -176,7 +176,9 @@ class Race:
         """Run all tasks for some seconds; what was done, and the faults."""
         began = time.monotonic()
         tasks = [self.write, self.delete, self.close, self.finalize, self.export, self.backup, self.read]
-        threads = [threading.Thread(target=self.repeat, args=(t,)) for t in (*tasks, self.read, self.maintain)]
+        threads = [
+            threading.Thread(target=self.repeat, args=(t,)) for t in (*tasks, self.read, self.maintain)
+        ]
         for thread in threads:
             thread.start()
         time.sleep(seconds)

@@ -1,8 +1,8 @@
 """The shipped files with the real programs: reports over TLS, and no address, time or id on the disk.
 
 The proxies of Debian 12 are found in the path, or in the folder HDR4ME_PROXIES (`apt-get download nginx caddy`, then
-`dpkg -x` of each). The unit is started by a systemd that is booted in namespaces of its own, with a journal on the disk;
-this needs root.
+`dpkg -x` of each). The unit is started by a systemd that is booted in namespaces of its own, with a journal
+on the disk; this needs root.
 """
 
 from __future__ import annotations
@@ -293,7 +293,8 @@ def test_the_unit_takes_reports_over_tls_and_restarts(tmp_path: Path, small_surv
 
         ready()
         shown = systemctl("show", "hdr4me-collector", "-p", "MemoryMax,User")
-        assert "User=hdr4me" in shown and f"MemoryMax={2 << 30}" in shown
+        assert "User=hdr4me" in shown
+        assert f"MemoryMax={2 << 30}" in shown
         with httpx.Client(base_url=f"https://{host}:{tls}", verify=trust, timeout=30) as client:
             ids += [upload(client, small_survey) for _ in range(50)]
             systemctl("kill", "--signal=KILL", "hdr4me-collector")
