@@ -14,7 +14,7 @@ import pytest
 from collector_memory import Arrival, write
 
 from hdr4me.collector.errors import Damaged, SchemaTooNew, StoreReadOnly, StoreUnavailable
-from hdr4me.collector.stores.postgres.database import SCHEMA
+from hdr4me.collector.stores.postgres.database import SCHEMA, read_blocks
 from hdr4me.collector.stores.postgres.store import PostgresStore
 from hdr4me.collector.stores.protocol import Quarantine
 from hdr4me.errors import InvalidInput
@@ -254,3 +254,31 @@ def test_a_database_that_does_not_sync_is_refused(
     for _ in range(100):
         if run_sql(database, "show fsync") == [("on",)]:
             break
+
+
+def test_a_reader_sees_a_round_before_or_after_it_is_finalized(one: PostgresStore) -> None:
+    write(one, batch_of(10))
+    one.close_round(1, now=NOW)
+    with one._database.reading() as connection:
+        assert one._round(connection, 1).state == "closed"
+        thread = threading.Thread(target=one.finalize, args=(1,))
+        thread.start()
+        thread.join(0.3)
+        assert [len(block) for block in read_blocks(connection, pytest.fail, "round = %s", 1)] == [10]
+    thread.join()
+    assert one.round(1).state == "finalized"
+    assert one.tally(1).n_reports == 10
+
+
+def test_a_new_round_does_not_wait_for_readers_and_writers(one: PostgresStore, small_survey: Survey) -> None:
+    write(one, batch_of(10))
+    export = one.blocks(1)
+    next(export)
+    with one._database.transaction() as connection:
+        connection.execute("select * from ids")
+        connection.execute("delete from blocks where round = 9")
+        thread = threading.Thread(target=one.open_round, args=(small_survey,), kwargs={"now": NOW})
+        thread.start()
+        thread.join(5)
+        assert not thread.is_alive()
+    assert len(one.rounds()) == 2

@@ -128,6 +128,8 @@ class Database:
         """A read-only view as of the first statement, not from the pool: a slow download must not block the writer."""
         with self._errors(), self._connected() as connection:
             connection.execute("set transaction isolation level repeatable read, read only")
+            # A dropped table is gone for a view from before, too: the locks are held before the view is made.
+            connection.execute("lock table only ids, only blocks in access share mode")
             yield connection
 
     def rewrite(self, tables: Sequence[str]) -> None:
@@ -185,13 +187,16 @@ def _first_line(error: Exception) -> str:
 
 
 def make_partitions(connection: Connection, number: int) -> None:
-    """Create the tables of the blocks and ids of a round; their contents are random and never compressed."""
-    for table in ("blocks", "ids"):
-        connection.execute(
-            f"create table {table}_{int(number)} partition of {table} for values in ({int(number)})"
-        )
+    """Create the tables of the blocks and ids of a round; their contents are random and never compressed.
+
+    A table that is attached does not wait for readers and writers of other rounds, as a new partition would.
+    """
+    n = int(number)
+    for table in ("ids", "blocks"):
+        connection.execute(f"create table {table}_{n} (like {table} including all)")
+        connection.execute(f"alter table {table} attach partition {table}_{n} for values in ({n})")
     for column in ("ids", "sizes", "data"):
-        connection.execute(f"alter table blocks_{int(number)} alter column {column} set storage external")
+        connection.execute(f"alter table blocks_{n} alter column {column} set storage external")
 
 
 def insert_ids(

@@ -254,16 +254,16 @@ class PostgresStore(Store):
     def tally(self, round: int, *, without: Sequence[Quarantine] = ()) -> Tally:
         with self._database.reading() as connection:
             found = self._round(connection, round)
-            survey = self.survey(found.fingerprint)
-            if found.state == "finalized":
-                return self._finalized_tally(round, survey, without)
-            total = self._running(connection, round, survey)
-            waiting = count(table.read_blocks(connection, self._note, _WAITING, round), survey)
-            keys = _fetch(connection, "select distinct hour, source from blocks where round = ?", round)
-            chosen = [key for key in keys if protocol.covered(without, *key)]
-            columns = [[key[i] for key in chosen] for i in (0, 1)]
-            left_out = count(table.read_blocks(connection, self._note, _OF_KEYS, round, *columns), survey)
-        return minus(total + waiting, left_out)
+            survey = self.survey(found.fingerprint, partial(_fetch, connection))
+            if found.state != "finalized":
+                total = self._running(connection, round, survey)
+                waiting = count(table.read_blocks(connection, self._note, _WAITING, round), survey)
+                keys = _fetch(connection, "select distinct hour, source from blocks where round = ?", round)
+                chosen = [key for key in keys if protocol.covered(without, *key)]
+                columns = [[key[i] for key in chosen] for i in (0, 1)]
+                left_out = count(table.read_blocks(connection, self._note, _OF_KEYS, round, *columns), survey)
+                return minus(total + waiting, left_out)
+        return self._finalized_tally(round, survey, without)
 
     def finalize(self, round: int, *, despite_damage: bool = False) -> Round:
         quarantines = self.quarantines(round)
