@@ -46,7 +46,8 @@ docs: .venv/dev
 
 lowest:
 	$(PYTHON) -m venv .venv-lowest
-	PIP_CONSTRAINT=lowest.txt .venv-lowest/bin/python -m pip install --quiet -e . pytest pytest-xdist hypothesis mpmath pandas
+	PIP_CONSTRAINT=lowest.txt .venv-lowest/bin/python -m pip install --quiet -e . pytest pytest-xdist hypothesis mpmath pandas \
+	  msgspec scikit-learn statsmodels
 	.venv-lowest/bin/pytest -n auto --dist worksteal tests/channels tests/survey tests/client tests/io tests/tally \
 	  tests/statistics tests/mechanisms tests/framework tests/planner tests/kernels -m "not spark"
 
