@@ -287,3 +287,14 @@ def test_a_simulated_plan_keeps_its_promise() -> None:
         received = np.bincount(chosen.ravel(), minlength=d)
         kept += int(np.all(np.abs(sums / received - values.mean(axis=0)) <= 0.2))
     assert kept / k == pytest.approx(0.8, abs=4 * np.sqrt(0.16 / k))
+
+
+@pytest.mark.parametrize(
+    ("mse", "verdict"),
+    [(0.26, "likely to help"), (0.24, "of little help"), (0.06, "of little help"), (0.04, "not worthwhile")],
+)
+def test_the_verdict_on_recalibration(mse: float, verdict: str) -> None:
+    """The gain of linear shrinkage, mse/(mse + mean square of the means), against 25 % and 5 %."""
+    from hdr4me.planner.plan import recalibration
+
+    assert recalibration(mse, 1.0 - mse).verdict == verdict
