@@ -20,7 +20,7 @@ def _group() -> None:
     """Draft a schema from public data."""
 
 
-@schema.command()
+@schema.command(cls=opt.Command)
 def draft(
     sample: Annotated[Path, Argument(help="A file of PUBLIC records: a sample or a codebook.")],
     output: Annotated[File, Option("--output", "-o", help="Write the draft to this .toml file.")] = None,
