@@ -2,7 +2,7 @@
 
     python examples/gradients.py docs/figures/gradients.svg
 
-The people are the 442 patients of scikit-learn's diabetes data, drawn with replacement. Each user answers one round,
+The people are the 442 patients of scikit-learn's diabetes data, drawn with replacement. Each person answers one round,
 under ε = 4: a whole gradient by a codebook, or one coordinate of it by the best table.
 """
 

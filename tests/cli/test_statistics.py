@@ -169,7 +169,7 @@ def test_statistics_that_a_channel_does_not_support(run, plain, folder):
     assert "does not allow quantiles" in run("estimate", folder / "duchi.tally", "--quantiles", "0.5").err
     assert "square_wave" in plain("estimate", folder / "duchi.tally", "--histogram", "age=0,60")
     assert "no range can be narrowed" in plain("refine", folder / "duchi.tally", "-o", folder / "none.json")
-    assert "each user answers one question" in plain(
+    assert "each person answers one question" in plain(
         "tally",
         folder / "duchi.json",
         folder / "duchi.parquet",

@@ -202,7 +202,7 @@ def test_a_damaged_file_is_refused(tmp_path):
 
 def test_unsupported_requests_say_why():
     one = two_numbers(sampled=1)
-    with pytest.raises(InvalidInput, match="each user answers one question"):
+    with pytest.raises(InvalidInput, match="each person answers one question"):
         PairCounts(one, [("a", "b")])
     survey = two_numbers()
     tally = hd.Tally(survey)

@@ -63,7 +63,7 @@ def plan(
             "--output",
             "-o",
             metavar="<file>",
-            help="Write the best survey (.json; needs --schema), a page (.html), figures (.png, .svg, .pdf) (repeatable).",
+            help="Write the best survey (.json; needs --schema), a page (.html), figures (.png, .svg, .pdf); repeatable.",
         ),
     ] = None,
     shuffled: Annotated[
@@ -362,7 +362,7 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
 def _options(found: Plan, options: Sequence[Way], verbose: bool) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows of the options of a plan; without `verbose`, the columns that matter most."""
     within, percent = f"within ±{found.best.tolerance:.3g}", f"{100 * found.best.probability:g} %"
-    heads = ["questions per user", "MSE", f"P(one {within})", f"P(all {within})"]
+    heads = ["questions per person", "MSE", f"P(one {within})", f"P(all {within})"]
     heads += [f"{percent} error of one", f"{percent} error of all", "… for any values"]
     used = [(head, name) for head, name in zip(heads, _SHOWN, strict=True) if verbose or name not in _DETAILS]
     rows = [
@@ -383,4 +383,4 @@ def _winners(found: Plan) -> tuple[list[str], list[list[Any]]]:
         [f"±{w.tolerance:.3g}", w.mechanism + " (raw)" * w.raw, w.sampled, w.probability_within]
         for w in found.winners
     ]
-    return ["tolerance", "mechanism", "questions per user", "probability"], rows
+    return ["tolerance", "mechanism", "questions per person", "probability"], rows

@@ -1,4 +1,4 @@
-"""Figures of a plan: the density of the error, and the error against questions per user and against ε."""
+"""Figures of a plan: the density of the error, and the error against questions per person and against ε."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def draw(plan: Plan) -> Figure:
         look: Any = {
             "color": color,
             "ls": dash,
-            "label": f"{option.mechanism}, {option.sampled:,} per user",
+            "label": f"{option.mechanism}, {option.sampled:,} per person",
         }
         density.plot(x, option.deviation(worst=worst).marginal_pdf(x), **look)
         over_m.loglog(grid, np.sqrt(setting.classes(candidate, grid).mse), **look)
@@ -54,7 +54,7 @@ def draw(plan: Plan) -> Figure:
     over_epsilon.axvline(best.epsilon, color="#888", lw=1)
     titles = (
         (f"One estimate: {best.probability:.0%} within ±{half_width:.2g}", "estimate − truth", "density"),
-        ("Error against questions per user", "questions per user", "root mean square error"),
+        ("Error against questions per person", "questions per person", "root mean square error"),
         ("Error against budget, each at its optimum", "ε", "root mean square error"),
     )
     for axes, (title, xlabel, ylabel) in zip(panels, titles, strict=True):
@@ -86,7 +86,7 @@ def plan_page(
     """A self-contained page: the summary, the figures, the guarantees and all tables."""
     best = plan.best.recalibration
     caption = (
-        "Left: the error of one estimate. Middle and right: its dependence on questions per user and on ε."
+        "Left: the error of one estimate. Middle and right: its dependence on questions per person and on ε."
     )
     return html.page(
         "A plan for a private collection",

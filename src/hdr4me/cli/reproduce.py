@@ -43,7 +43,9 @@ def reproduce(
     dims: Annotated[list[int] | None, Option(help="Custom study: number of dimensions (repeatable).")] = None,
     epsilon: Annotated[list[float] | None, Option(help="Custom study: a budget ε (repeatable).")] = None,
     mechanism: Annotated[Texts, Option(help="Custom study: a mechanism (repeatable).")] = None,
-    sampled: Annotated[list[int] | None, Option(help="Custom study: reported dimensions (repeatable).")] = None,
+    sampled: Annotated[
+        list[int] | None, Option(help="Custom study: reported dimensions (repeatable).")
+    ] = None,
     repeats: Annotated[int | None, Option(help="Custom study: collections per cell.")] = None,
     normalize: Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")] = "auto",
     lambda_choice: Annotated[

@@ -46,17 +46,20 @@ def survey(
         Texts, Option(metavar="<a,b>", help="Ask two numbers as one question (repeatable).")
     ] = None,
     block_question: Annotated[
-        Texts, Option(metavar="<a,b,x*>", help="Ask the signs of several numbers as one question (repeatable).")
+        Texts,
+        Option(metavar="<a,b,x*>", help="Ask the signs of several numbers as one question (repeatable)."),
     ] = None,
     tables: Annotated[
-        Texts, Option(metavar="<pairs|a,b>", help="Ask for tables: pairs, triples, or attributes (repeatable).")
+        Texts,
+        Option(metavar="<pairs|a,b>", help="Ask for tables: pairs, triples, or attributes (repeatable)."),
     ] = None,
     name: Annotated[str, Option(help="The name of the survey.")] = "",
     ranges: Annotated[
         Texts, Option("--range", metavar="<column=low:high>", help="The range of a number (repeatable).")
     ] = None,
     categories: Annotated[
-        Texts, Option("--categories", metavar="<column=a,b,c>", help="The categories of a column (repeatable).")
+        Texts,
+        Option("--categories", metavar="<column=a,b,c>", help="The categories of a column (repeatable)."),
     ] = None,
     defaults: Annotated[
         Texts, Option("--default", metavar="<column=value>", help="Replaces a missing value (repeatable).")
@@ -65,7 +68,8 @@ def survey(
         Texts, Option("--optional", metavar="<column>", help="A column that may be missing (repeatable).")
     ] = None,
     products: Annotated[
-        Texts, Option("--product", metavar="<a,b>", help="Also ask the product, for a covariance (repeatable).")
+        Texts,
+        Option("--product", metavar="<a,b>", help="Also ask the product, for a covariance (repeatable)."),
     ] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,

@@ -238,7 +238,7 @@ def _identity(survey: Survey) -> list[Block]:
         ["series (fingerprint without the name; the ledger's key)", survey.series],
         ["ε of one report", survey.epsilon],
         ["ε of all memoized responses to an unchanged record", survey.memoized_epsilon],
-        ["questions; questions per user", f"{len(survey.questions):,}; {survey.sampled:,}"],
+        ["questions; questions per person", f"{len(survey.questions):,}; {survey.sampled:,}"],
         ["ε of one answer", survey.epsilon_per_answer],
         ["size of a report in bytes", survey.report_size],
     ]

@@ -355,7 +355,7 @@ class Plan(Sequence[Option]):
         within = f"within ±{self.best.tolerance:.3g}: each"
         shown = "name sampled mse probability_within joint_probability_within tolerance_each tolerance_joint"
         rows = map(attrgetter(*shown.split()), self.mechanisms)
-        columns = ("mechanism", "questions per user", "MSE", within, "all", "each ±", "all ±")
+        columns = ("mechanism", "questions per person", "MSE", within, "all", "each ±", "all ±")
         return html.paragraph(self.summary) + html.table(columns, list(rows))
 
     @property

@@ -99,7 +99,7 @@ def _opening(plan: Plan) -> str:
 
 
 def _sent(plan: Plan) -> str:
-    """The number of questions that a user answers, and the mechanism of each kind of question."""
+    """The number of questions that a person answers, and the mechanism of each kind of question."""
     option, workload = plan.best, plan.best.workload
     questions = arrangement(option.base).n_questions(workload, option.sampled)
     answered, numbers = option.sampled, option.mechanism
@@ -119,7 +119,7 @@ def _sent(plan: Plan) -> str:
     of = f"{answered:,} of the {questions:,} questions"
     if answered == questions:
         of = "the question" if questions == 1 else f"all {questions:,} questions"
-    return f"Each user answers {of} ({kinds})."
+    return f"Each person answers {of} ({kinds})."
 
 
 def _gain(plan: Plan) -> str:
@@ -191,7 +191,7 @@ def not_reachable(nearest: Plan, tolerance: float, probability: float, reason: s
     return (
         f"not reachable: {reason} do not keep {best.workload.what} within ±{number(tolerance)} with "
         f"{percent(probability)} probability; the nearest tolerance is ±{number(reached)}, with {best.mechanism} and "
-        f"{best.sampled:,} of {counted(best.dims, 'question')} per user"
+        f"{best.sampled:,} of {counted(best.dims, 'question')} per person"
     )
 
 
