@@ -105,11 +105,8 @@ def _command(path: str, command: Any) -> list[str]:
         return [part for name, inner in own for part in _command(f"{path} {name}", inner)]
     context = command.make_context(path, [], resilient_parsing=True)
     rows = ["| argument or option | meaning |", "|---|---|"]
-    for parameter in command.params:
-        record = parameter.get_help_record(context)
-        if record is None:
-            record = (parameter.make_metavar(context), getattr(parameter, "help", "") or "")
-        name, text = (str(x).replace("|", "\\|").replace("\n", " ") for x in record)
+    for _, *record in command.records(context):
+        name, text = (x.replace("|", "\\|").replace("\n", " ") for x in record)
         rows.append(f"| `{name}` | {text.replace('<', '&lt;')} |")
     paragraphs = [" ".join(part.split()) for part in (command.help or "").split("\n\n")]
     shown = [

@@ -7,6 +7,8 @@ from importlib import import_module
 import typer
 from typer import Option
 
+from hdr4me.cli.options import Command
+
 app = typer.Typer(
     name="hdr4me",
     help="Local differential privacy (LDP) for high-dimensional data: plan, collect, estimate, re-calibrate.",
@@ -57,7 +59,7 @@ _MODULES |= {"analyze": "compare", "refine": "rounds", "explain": "survey"}
 
 for _name, _help in COMMANDS.items():
     _function = getattr(import_module(f"hdr4me.cli.{_MODULES.get(_name, _name)}"), _name)
-    app.command(name=_name, short_help=_help)(_function)
+    app.command(name=_name, cls=Command, short_help=_help)(_function)
 
 app.add_typer(import_module("hdr4me.cli.schema").schema, name="schema")
 app.add_typer(import_module("hdr4me.cli.ledger").ledger, name="ledger")

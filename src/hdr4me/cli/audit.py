@@ -45,7 +45,7 @@ def audit(
     ] = 1_000_000,
     tally: Annotated[File, Option(help="Test this tally for poisoned reports instead.")] = None,
     reports: Annotated[
-        list[Path] | None, Option(help="With --tally: its reports, to find copies (repeat).")
+        list[Path] | None, Option(help="With --tally: its reports, to find copies (repeatable).")
     ] = None,
     false_alarm_rate: Annotated[
         float, Option(help="With --tally: probability of any false alarm over all audits.")

@@ -54,12 +54,14 @@ def serve(
     config: Annotated[
         File, Option(callback=_configured, is_eager=True, help="A TOML file with values of the options.")
     ] = None,
-    database: Annotated[str, Option(help="An SQLite file, or postgresql://user@host/name.")] = "collector.db",
-    host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
+    database: Annotated[
+        str, Option(metavar="<file or URL>", help="An SQLite file, or postgresql://user@host/name.")
+    ] = "collector.db",
+    host: Annotated[str, Option(metavar="<address>", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Option(help="The port to listen on; 0 for any free port.")] = 8000,
     workers: Annotated[int, Option(help="Number of processes; more than one needs PostgreSQL.")] = 1,
     allow_origin: Annotated[
-        Texts, Option(help="Web origin whose pages may send reports (CORS; repeat).")
+        Texts, Option(metavar="<URL>", help="Web origin whose pages may send reports (CORS; repeatable).")
     ] = None,
     open_uploads: Annotated[bool, Option("--open-uploads", help="Accept reports without a token.")] = False,
     new_round: Annotated[bool, Option("--new-round", help="Open a round even if one was closed.")] = False,
@@ -207,7 +209,7 @@ def _add_token(store: Registry, scope: str, label: str, days: int, *, anyone: bo
     return secret
 
 
-@token.command("add")
+@token.command("add", cls=opt.Command)
 def add_token(
     database: DATABASE,
     scope: Annotated[str, Option(help="send, read or admin.")],
@@ -225,7 +227,7 @@ def add_token(
         print(_add_token(registry, scope, label, days))
 
 
-@token.command("list")
+@token.command("list", cls=opt.Command)
 def list_tokens(database: DATABASE, json: JSON = False) -> None:
     """List the tokens of a collector: number, scope, label and expiry."""
     with opt.needs_collector():
@@ -249,7 +251,7 @@ def list_tokens(database: DATABASE, json: JSON = False) -> None:
         print_table("tokens", columns, [[row[name] for name in columns] for row in rows])
 
 
-@token.command("revoke")
+@token.command("revoke", cls=opt.Command)
 def revoke_token(database: DATABASE, number: Annotated[int, Argument(help="The token's number.")]) -> None:
     """Revoke a token; a running collector refuses it within a second."""
     with opt.needs_collector():
@@ -261,7 +263,7 @@ def revoke_token(database: DATABASE, number: Annotated[int, Argument(help="The t
     print_note(f"token {number} is revoked")
 
 
-@token.command("log")
+@token.command("log", cls=opt.Command)
 def log_of_acts(database: DATABASE, json: JSON = False) -> None:
     """Print the log of administrative actions."""
     with opt.needs_collector():
@@ -278,13 +280,18 @@ def log_of_acts(database: DATABASE, json: JSON = False) -> None:
 def send(
     survey: SURVEY,
     records: Annotated[Texts, Argument(help="Files of records, as for hdr4me perturb.")] = None,
-    to: Annotated[str, Option(help="Address of the collector, such as https://collector.example.")] = "",
+    to: Annotated[
+        str, Option(metavar="<URL>", help="Address of the collector, such as https://collector.example.")
+    ] = "",
     token: Annotated[
-        str | None, Option(envvar="HDR4ME_TOKEN", help="An upload token, if the collector needs one.")
+        str | None,
+        Option(envvar="HDR4ME_TOKEN", metavar="<token>", help="An upload token, if the collector needs one."),
     ] = None,
     round: Annotated[int | None, Option(help="Number of the round; default: the latest open round.")] = None,
     format: Annotated[str, Option(help="Upload format: arrow or ndjson.")] = "arrow",
-    spool: Annotated[File, Option(help="Keep the reports in this folder, to send them again.")] = None,
+    spool: Annotated[
+        File, Option(metavar="<folder>", help="Keep the reports in this folder, to send them again.")
+    ] = None,
     allow_unusable: UNUSABLE = False,
     json: JSON = False,
     *,
@@ -365,7 +372,9 @@ def backup(
 
 def restore(
     source: Annotated[Path, Argument(help="A file that backup wrote.")],
-    database: Annotated[str, Option(help="A new SQLite file, or postgresql://… without rounds.")],
+    database: Annotated[
+        str, Option(metavar="<file or URL>", help="A new SQLite file, or postgresql://… without rounds.")
+    ],
     keep_tokens: Annotated[
         bool, Option("--keep-tokens", help="Also keep tokens revoked after the backup.")
     ] = False,

@@ -26,16 +26,23 @@ def analyze(
     dims: Annotated[int, Option(help="Number of dimensions.")] = 1,
     sampled: Annotated[int, Option(help="Number of dimensions that each user reports.")] = 1,
     values: Annotated[
-        str | None, Option(help="True values: uniform, or 0.1,0.2,0.3; default: the worst case.")
+        str | None,
+        Option(
+            metavar="<uniform or x,…>", help="True values: uniform, or 0.1,0.2,0.3; default: the worst case."
+        ),
     ] = None,
-    variance_formula: Annotated[str, Option(help="exact, or paper (Lemmas 2 and 3 as printed).")] = "exact",
+    variance_formula: Annotated[
+        str, Option(metavar="<formula>", help="exact, or paper (Lemmas 2 and 3 as printed).")
+    ] = "exact",
     calibrated: Annotated[
         bool, Option("--calibrated", help="Remove the bias of a biased mechanism.")
     ] = False,
     discretized: Annotated[
         bool, Option("--discretized", help="Use the integer table that a survey deploys.")
     ] = False,
-    tolerance: Annotated[str | None, Option(help="Tolerances: 0.01,0.05,0.1")] = None,
+    tolerance: Annotated[
+        str | None, Option(metavar="<x,…>", help="Tolerances, such as 0.01,0.05,0.1.")
+    ] = None,
     json: JSON = False,
 ) -> None:
     """Predict the error of one mechanism: bias, variance and the probability of staying within a tolerance.
@@ -127,12 +134,14 @@ def analyze(
 @opt.reads_records
 def compare(
     data: Annotated[Path, Argument(help="Public or synthetic data: CSV, Parquet, JSON or Excel.")],
-    epsilon: Annotated[str, Option(help="Privacy budgets ε of a report, separated by commas.")] = "0.5,1,2,4",
-    mechanism: Annotated[Texts, Option(metavar="<str>", help="Use only these mechanisms (repeat).")] = None,
+    epsilon: Annotated[
+        str, Option(metavar="<ε,…>", help="Privacy budgets ε of one report, separated by commas.")
+    ] = "0.5,1,2,4",
+    mechanism: Annotated[Texts, Option(help="Use only these mechanisms (repeatable).")] = None,
     statistic: Annotated[str, Option(help="For numbers: mean, median or variance.")] = "mean",
-    column: Annotated[Texts, Option(metavar="<str>", help="Use only these columns (repeat).")] = None,
+    column: Annotated[Texts, Option(help="Use only these columns (repeatable).")] = None,
     schema: SCHEMA = None,
-    sampled: Annotated[int, Option(help="Number of questions that each person answers.")] = 1,
+    sampled: Annotated[int, Option(help="Number of questions that each user answers.")] = 1,
     memoized_epsilon: Annotated[
         float | None, Option(help="Compare memoized responses with this budget for all reports.")
     ] = None,

@@ -19,7 +19,9 @@ _SHOWN = ("age", "height_cm", "weight_kg", "sleep_hours", "heart_rate_08", "step
 
 
 def demo(
-    output: Annotated[Path, Option("--output", "-o", help="Folder for the files.")] = Path("demo"),
+    output: Annotated[
+        Path, Option("--output", "-o", metavar="<folder>", help="Folder for the files.")
+    ] = Path("demo"),
     users: Annotated[int, Option(help="Number of simulated users.")] = 100_000,
     epsilon: Annotated[float, Option(help="Privacy budget ε of one report.")] = 2.0,
     serve: Annotated[

@@ -35,27 +35,40 @@ def estimate(
     simultaneous: Annotated[
         bool, Option("--simultaneous", help="Intervals that hold for all rows jointly.")
     ] = False,
-    recalibrate: Annotated[str | None, Option(help="Re-calibrate with this method, or auto.")] = None,
-    order: Annotated[Texts, Option(help="With --recalibrate: the points of a curve, a,b,c (repeat).")] = None,
+    recalibrate: Annotated[
+        str | None, Option(metavar="<method>", help="Re-calibrate with this method, or auto.")
+    ] = None,
+    order: Annotated[
+        Texts, Option(metavar="<a,b,c>", help="With --recalibrate: the points of a curve (repeatable).")
+    ] = None,
     groups: Annotated[
-        Texts, Option(help="With --recalibrate: similar dimensions, a,b,'x_*' (repeat).")
+        Texts, Option(metavar="<a,b,x*>", help="With --recalibrate: similar dimensions (repeatable).")
     ] = None,
     interval: Annotated[
         str,
-        Option(help="conservative; for distributions: approximate; with --recalibrate: average or credible."),
+        Option(
+            metavar="<kind>",
+            help="conservative; for distributions: approximate; with --recalibrate: average or credible.",
+        ),
     ] = "conservative",
     quantiles: QUANTILES = None,
     histogram: Annotated[
-        Texts, Option(metavar="<edges>", help="Histogram: a number of bins, or pay=0,10,50 (repeat).")
+        Texts,
+        Option(
+            metavar="<bins or name=edges>",
+            help="Histograms with this number of bins, or of one dimension, such as pay=0,10,50 (repeatable).",
+        ),
     ] = None,
     variance: Annotated[bool, Option("--variance", help="Variances and standard deviations.")] = False,
-    correlation: Annotated[Texts, Option(metavar="<a,b>", help="A correlation (repeat).")] = None,
-    by: Annotated[str | None, Option(help="Means and shares in each category of this dimension.")] = None,
+    correlation: Annotated[Texts, Option(metavar="<a,b>", help="A correlation (repeatable).")] = None,
+    by: Annotated[
+        str | None, Option(metavar="<dimension>", help="Means and shares in each category of this dimension.")
+    ] = None,
     pair_counts: Annotated[
         File, Option(help="Joint counts for --correlation and --by, from tally --count-pair.")
     ] = None,
     later_round: Annotated[
-        list[Path] | None, Option("--later-round", help="Combine with a tally of a later round (repeat).")
+        list[Path] | None, Option("--later-round", help="Combine with a tally of a later round (repeatable).")
     ] = None,
     outputs: Annotated[
         list[Path] | None,
@@ -64,7 +77,7 @@ def estimate(
             "-o",
             metavar="<file>",
             help="Write rows (.csv, .parquet; -: CSV to standard output), a page (.html), figures (.png, .svg, "
-            ".pdf) (repeat).",
+            ".pdf) (repeatable).",
         ),
     ] = None,
     json: JSON = False,

@@ -20,11 +20,13 @@ ledger = typer.Typer(
 )
 
 
-@ledger.command()
+@ledger.command(cls=opt.Command)
 def show(
     path: Annotated[Path, Argument(help="The ledger file.")],
     limit: Annotated[float, Option(help="The limit on the sum of ε that your program uses.")] = 16.0,
-    every: Annotated[str | None, Option(help="The budget renews after this time: week, 30d, 1y.")] = None,
+    every: Annotated[
+        str | None, Option(metavar="<time>", help="The budget renews after this time: week, 30d, 1y.")
+    ] = None,
     json: JSON = False,
 ) -> None:
     """Show the budget spent on each series of surveys, and what is left.

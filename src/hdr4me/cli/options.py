@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
+from typer.core import TyperCommand
 
 from hdr4me.atomic import replacing, write_text
 from hdr4me.cli.output import print_note, progress
@@ -25,6 +26,36 @@ if TYPE_CHECKING:
     from hdr4me.survey import Schema, Survey
     from hdr4me.tally import Tally
 
+_PLACEHOLDER = re.compile(r"<(?:list\[)?(str|int|float|path|Path)\]?>$")
+_WORDS = {"str": "<name>", "int": "<integer>", "float": "<number>", "path": "<file>", "Path": "<file>"}
+
+
+class Command(TyperCommand):
+    """A command whose help shows what to write (a file, a number), not the Python type."""
+
+    def records(self, context: Any) -> list[tuple[bool, str, str]]:
+        """For each argument and option: whether it is an option, its name with a placeholder, its help."""
+        found = []
+        for parameter in self.get_params(context):
+            name, text = parameter.get_help_record(context) or ("", "")
+            is_option = parameter.param_type_name == "option"
+            name = _PLACEHOLDER.sub(lambda match: _WORDS[match[1]], name) if is_option else name.split()[0]
+            found.append((is_option, name, text))
+        return found
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, then the options."""
+        for title in ("Arguments", "Options"):
+            records = [
+                (name, text)
+                for is_option, name, text in self.records(ctx)
+                if is_option == (title == "Options")
+            ]
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
 File = Path | None
 Texts = list[str] | None
 SURVEY = Annotated[Path, Argument(help="The survey file.")]
@@ -35,13 +66,16 @@ RESULTS = Annotated[
     list[Path] | None,
     Option(
         "--output", "-o", metavar="<file>",
-        help="Write the results: a page (.html) or figures (.png, .svg, .pdf) (repeat).",
+        help="Write the results: a page (.html) or figures (.png, .svg, .pdf) (repeatable).",
     ),
 ]  # fmt: skip
 SCHEMA = Annotated[File, Option(help="A schema (.json, .toml) with ranges and categories.")]
 QUANTILES = Annotated[str | None, Option(metavar="<p,…>", help="Quantiles, such as 0.5,0.9.")]
 ENGINE = Annotated[str, Option("--engine", help="local, spark, or the name of a registered engine.")]
-MASTER = Annotated[str | None, Option("--master", help="For spark: the URL of the master, such as local[2].")]
+MASTER = Annotated[
+    str | None,
+    Option("--master", metavar="<URL>", help="For spark: the URL of the master, such as local[2]."),
+]
 UNUSABLE = Annotated[
     bool, Option("--allow-unusable", help="Continue with unusable columns, and replace any share of values.")
 ]

@@ -37,17 +37,18 @@ def plan(
     dims: Annotated[int | None, Option(help="Number of dimensions; if omitted, the most possible.")] = None,
     epsilon: Annotated[float | None, Option(help="Budget ε of one report; if omitted, the least.")] = None,
     tolerance: Annotated[
-        Texts, Option(metavar="<x or name=x>", help="Largest accepted error (repeat).")
+        Texts, Option(metavar="<x or name=x>", help="Largest accepted error (repeatable).")
     ] = None,
     probability: Annotated[float | None, Option(help="Probability of staying within it (0.95).")] = None,
     schema: SCHEMA = None,
     category_count: Annotated[int | None, Option(help="With --dims: categories of each dimension.")] = None,
-    mechanism: Annotated[Texts, Option(metavar="<str>", help="Use only these for numbers (repeat).")] = None,
-    categorical: Annotated[
-        Texts, Option(metavar="<str>", help="Use only these for categories (repeat).")
-    ] = None,
+    mechanism: Annotated[Texts, Option(help="Use only these for numbers (repeatable).")] = None,
+    categorical: Annotated[Texts, Option(help="Use only these for categories (repeatable).")] = None,
     prior: Annotated[
-        str, Option(help="Expected values: uniform, worst, a tally, or a file of values.")
+        str,
+        Option(
+            metavar="<name or file>", help="Expected values: uniform, worst, a tally, or a file of values."
+        ),
     ] = "uniform",
     per_dimension: Annotated[
         bool, Option("--per-dimension", help="The tolerance holds for each dimension alone, not jointly.")
@@ -63,15 +64,17 @@ def plan(
             "--output",
             "-o",
             metavar="<file>",
-            help="Write the best survey (.json; needs --schema), a page (.html), figures (.png, .svg, .pdf) (repeat).",
+            help="Write the best survey (.json; needs --schema), a page (.html), figures (.png, .svg, .pdf); repeatable.",
         ),
     ] = None,
     shuffled: Annotated[
         float | None, Option(metavar="<delta>", help="The (ε, δ) guarantee in the shuffle model at this δ.")
     ] = None,
-    collect_every: Annotated[str | None, Option(help="The same users report every day, week, 30d …")] = None,
+    collect_every: Annotated[
+        str | None, Option(metavar="<time>", help="The same users report every day, week, 30d …")
+    ] = None,
     duration: Annotated[
-        str | None, Option(help="With --collect-every: for this long, such as 30d, 6m, 1y.")
+        str | None, Option(metavar="<time>", help="With --collect-every: for this long, such as 30d, 6m, 1y.")
     ] = None,
     poisoned: Annotated[
         float | None, Option(help="Bound the effect of this share of poisoned reports, such as 0.01.")

@@ -124,7 +124,7 @@ def tally(
     ] = None,
     strict: Annotated[bool, Option("--strict", help="Stop at the first invalid report.")] = False,
     count_pair: Annotated[
-        Texts, Option(metavar="<a,b>", help="Also count two dimensions jointly (repeat).")
+        Texts, Option(metavar="<a,b>", help="Also count two dimensions jointly (repeatable).")
     ] = None,
     engine: ENGINE = "local",
     master: MASTER = None,

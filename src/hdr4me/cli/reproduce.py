@@ -29,16 +29,23 @@ def reproduce(
     context: Context,
     target: Annotated[str, Argument(help="all, case-study, fig2 … fig5, table2, theory or own.")] = "all",
     scale: Annotated[str, Option(help="quick (small sizes) or full (the sizes of the paper).")] = "quick",
-    output: Annotated[Path, Option("--output", "-o", help="Folder of the report.")] = Path("reproduction"),
+    output: Annotated[
+        Path, Option("--output", "-o", metavar="<folder>", help="Folder of the report.")
+    ] = Path("reproduction"),
     workers: Annotated[int, Option(help="Number of processes; 0: one per core.")] = 0,
     seed: Annotated[int, Option(help="The same seed gives the same numbers, for any --workers.")] = 1,
     cov19: Annotated[File, Option(help="A file of embeddings for COV-19; default: synthetic data.")] = None,
-    data: Annotated[str | None, Option(help="Custom study: a file, or gaussian, poisson, uniform …")] = None,
+    data: Annotated[
+        str | None,
+        Option(metavar="<file or name>", help="Custom study: a file, or gaussian, poisson, uniform …"),
+    ] = None,
     users: Annotated[int | None, Option(help="Custom study: number of users; default: all rows.")] = None,
-    dims: Annotated[list[int] | None, Option(help="Custom study: number of dimensions (repeat).")] = None,
-    epsilon: Annotated[list[float] | None, Option(help="Custom study: a budget ε (repeat).")] = None,
-    mechanism: Annotated[Texts, Option(help="Custom study: a mechanism (repeat).")] = None,
-    sampled: Annotated[list[int] | None, Option(help="Custom study: reported dimensions (repeat).")] = None,
+    dims: Annotated[list[int] | None, Option(help="Custom study: number of dimensions (repeatable).")] = None,
+    epsilon: Annotated[list[float] | None, Option(help="Custom study: a budget ε (repeatable).")] = None,
+    mechanism: Annotated[Texts, Option(help="Custom study: a mechanism (repeatable).")] = None,
+    sampled: Annotated[
+        list[int] | None, Option(help="Custom study: reported dimensions (repeatable).")
+    ] = None,
     repeats: Annotated[int | None, Option(help="Custom study: collections per cell.")] = None,
     normalize: Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")] = "auto",
     lambda_choice: Annotated[

@@ -20,7 +20,7 @@ def _group() -> None:
     """Draft a schema from public data."""
 
 
-@schema.command()
+@schema.command(cls=opt.Command)
 @opt.reads_records
 def draft(
     sample: Annotated[Path, Argument(help="A file of PUBLIC records: a sample or a codebook.")],

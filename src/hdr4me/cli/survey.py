@@ -37,7 +37,7 @@ def survey(
     ],
     output: Annotated[File, Option("--output", "-o", help="Write the survey to this file.")] = None,
     epsilon: Annotated[float, Option(help="Privacy budget ε of one report.")] = 1.0,
-    sampled: Annotated[int, Option(help="Number of questions that each person answers.")] = 1,
+    sampled: Annotated[int, Option(help="Number of questions that each user answers.")] = 1,
     mechanism: Annotated[str, Option(help="For numbers: optimal, duchi, piecewise …")] = "optimal",
     purpose: Annotated[str | None, Option(help="Instead of --mechanism: mean, distribution or both.")] = None,
     categorical: Annotated[str, Option(help="For categories: auto, grr, subset, oue …")] = "auto",
@@ -45,34 +45,38 @@ def survey(
         float | None, Option(help="Budget of the memoized responses (two-stage randomized response).")
     ] = None,
     pair_question: Annotated[
-        Texts, Option(metavar="<a,b>", help="Ask two numbers as one question (repeat).")
+        Texts, Option(metavar="<a,b>", help="Ask two numbers as one question (repeatable).")
     ] = None,
     block_question: Annotated[
-        Texts, Option(metavar="<a,b,x*>", help="Ask the signs of several numbers as one question (repeat).")
+        Texts,
+        Option(metavar="<a,b,x*>", help="Ask the signs of several numbers as one question (repeatable)."),
     ] = None,
     tables: Annotated[
-        Texts, Option(metavar="<pairs|a,b>", help="Ask for tables: pairs, triples, or attributes (repeat).")
+        Texts,
+        Option(metavar="<pairs|a,b>", help="Ask for tables: pairs, triples, or attributes (repeatable)."),
     ] = None,
     name: Annotated[str, Option(help="The name of the survey.")] = "",
     ranges: Annotated[
-        Texts, Option("--range", metavar="<column=low:high>", help="The range of a number or date (repeat).")
+        Texts,
+        Option("--range", metavar="<column=low:high>", help="The range of a number or date (repeatable)."),
     ] = None,
     categories: Annotated[
         Texts,
         Option(
             "--categories",
             metavar="<column=a,b,c>",
-            help="The categories of a column; of a date: weekday, month or hour (repeat).",
+            help="The categories of a column; of a date: weekday, month or hour (repeatable).",
         ),
     ] = None,
     defaults: Annotated[
-        Texts, Option("--default", metavar="<column=value>", help="Replaces a missing value (repeat).")
+        Texts, Option("--default", metavar="<column=value>", help="Replaces a missing value (repeatable).")
     ] = None,
     optional: Annotated[
-        Texts, Option("--optional", metavar="<column>", help="A column that may be missing (repeat).")
+        Texts, Option("--optional", metavar="<column>", help="A column that may be missing (repeatable).")
     ] = None,
     products: Annotated[
-        Texts, Option("--product", metavar="<a,b>", help="Also ask the product, for a covariance (repeat).")
+        Texts,
+        Option("--product", metavar="<a,b>", help="Also ask the product, for a covariance (repeatable)."),
     ] = None,
     schema_only: Annotated[
         bool, Option("--schema-only", help="Write the schema (.toml, .json) instead of a survey.")
@@ -351,7 +355,7 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
     ]
     keys = ("mechanism", "epsilon", "bytes", *(("channel", "inputs", "counters") if verbose else ()))
     print_table(
-        f"Survey {made.fingerprint[:12]}: each person answers {made.sampled} of "
+        f"Survey {made.fingerprint[:12]}: each user answers {made.sampled} of "
         f"{counted(len(made.questions), 'question')}, ε = {made.epsilon:g} and "
         f"{counted(made.report_size, 'byte')} per report",
         ["dimensions", *("ε per answer" if key == "epsilon" else key for key in keys)],

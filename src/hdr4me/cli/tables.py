@@ -29,7 +29,7 @@ _SYNTHETIC = (
 def tables(
     tallies: Annotated[list[Path], Argument(help="One or more tallies of a survey with joint questions.")],
     table: Annotated[
-        Texts, Option(metavar="<a,b>", help="Print the table of these attributes (repeat).")
+        Texts, Option(metavar="<a,b>", help="Print the table of these attributes (repeatable).")
     ] = None,
     confidence: Annotated[float, Option(help="Confidence level of the intervals.")] = 0.95,
     synthetic: Annotated[
@@ -42,7 +42,7 @@ def tables(
             "--output",
             "-o",
             metavar="<file>",
-            help="Write a page (.html), figures (.png, .svg, .pdf) or the cells (.csv) (repeat).",
+            help="Write a page (.html), figures (.png, .svg, .pdf) or the cells (.csv) (repeatable).",
         ),
     ] = None,
     json: JSON = False,
