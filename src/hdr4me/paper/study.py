@@ -180,7 +180,10 @@ def _dataset(data: Any, dims: int | None, seed: int, way: str) -> Dataset:
         from hdr4me.paper.datasets import describe
 
         return load_own(Path(data), describe(Path(data)).n_rows, way)
-    values = np.asarray(data, dtype=np.float64)
+    try:
+        values = np.asarray(data, dtype=np.float64)
+    except (TypeError, ValueError):  # its message would show a value
+        values = np.empty(0)
     if values.ndim != 2 or len(values) < 2 or not np.isfinite(values).all():
         raise InvalidInput("data must be finite numbers [users, dimensions], with at least two users")
     columns = [normalize(values[:, j], way, -1.0, 1.0) for j in range(values.shape[1])]
