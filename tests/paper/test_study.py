@@ -97,6 +97,25 @@ def test_errors_name_the_parameter(values, options, message):
         hd.study(**({"data": values, "mechanisms": "laplace", "epsilon": 1.0} | options))
 
 
+@pytest.mark.parametrize("kind", ["pandas", "arrow", "array"])
+@pytest.mark.parametrize("bad", [["secret", "other"], [None, 2.0]])
+def test_an_unusable_column_is_named_and_its_values_are_not_shown(kind, bad):
+    import pandas as pd
+    import pyarrow as pa
+
+    columns = {"age": [1.0, 2.0], "town": bad}
+    data = {
+        "pandas": pd.DataFrame,
+        "arrow": pa.table,
+        "array": lambda x: np.array(list(x.values()), dtype=object).T,
+    }[kind](columns)
+    with pytest.raises(InvalidInput, match="data must be finite numbers") as raised:
+        hd.study(data, "laplace", 1.0)
+    assert ("check the columns town" in str(raised.value)) == (kind != "array")
+    assert "secret" not in str(raised.value)
+    assert raised.value.__cause__ is raised.value.__context__ is None
+
+
 @pytest.mark.parametrize(
     ("method", "options"),
     [
