@@ -84,19 +84,23 @@ def _multi_freq(protocol: str, epsilon: float, k: int) -> tuple[Any, Any]:
 
 
 def longitudinal(
-    protocol: str, permanent: float, first: float, k: int, values: list[int], seed: int
+    protocol: str, permanent: float, first: float, k: int, values: list[int], seed: int, bits: int = 1
 ) -> dict[str, Any]:
-    """Unbiased estimates of multi-freq-ldpy's memoization protocols, from the first report of every user."""
+    """Unbiased estimates of multi-freq-ldpy's memoization protocols, from the first report of every user.
+
+    `bits` is the number of bits of dBitFlipPM, which has one bucket for each category here, and no second stage.
+    """
     np: Any = import_module("numpy")
     np.random.seed(seed)
     random.seed(seed)
     own = {"optimal": False} if protocol == "L_BLH" else {}
     name = {"L_BLH": "L_LH", "LOLOHA": "L_LH"}.get(protocol, protocol)
     module: Any = import_module(f"multi_freq_ldpy.long_freq_est.{name}")
-    if protocol == "dBitFlipPM":  # one bucket for each category, all bits sent; it has no second stage
-        module.MI = lambda counts, n, p, q: (np.asarray(counts) / n - q) / (p - q)
-        reports = [module.dBitFlipPM_Client(value, k, k, k, permanent) for value in values]
-        return {"estimate": [float(x) for x in module.dBitFlipPM_Aggregator_MI(reports, k, k, permanent)]}
+    if protocol == "dBitFlipPM":  # its aggregator clips; this is the same estimate before clipping
+        rows = np.array([module.dBitFlipPM_Client(value, k, k, bits, permanent) for value in values])
+        root = math.exp(permanent / 2)
+        decoded = np.where(rows >= 0, (rows * (root + 1) - 1) / (root - 1), 0.0)
+        return {"estimate": [float(x) for x in decoded.mean(axis=0) * k / bits]}
 
     def unbiased(counts: Any, n: int, p1: float, q1: float, p2: float, q2: float) -> Any:
         return (np.asarray(counts) / n - q1 * (p2 - q2) - q2) / ((p1 - q1) * (p2 - q2))
@@ -112,10 +116,7 @@ HASHES, WIDTH = (
     128,
     1024,
 )  # of the sketches: Apple's width, and enough hash functions that collisions average out
-FUNCTIONS = (
-    10_000  # of fast local hashing; with fewer, the collisions of its fixed functions bias the estimates
-)
-COHORTS, BLOOM_BITS, BLOOM_HASHES = 8, 128, 2  # of RAPPOR, near its paper's example
+FUNCTIONS = 10_000  # of fast local hashing
 
 
 class _Arrays:
@@ -164,15 +165,11 @@ def _pure(protocol: str, epsilon: float, k: int) -> tuple[Any, Any]:
         module = import_module(f"{where}.priv_count_sketch")
         server = module.PCSServer(epsilon, HASHES, WIDTH, use_median=False, **at)
         client = module.PCSClient(epsilon, HASHES, WIDTH, server.get_hash_funcs())
-    elif protocol == "RAPPOR":
-        module = import_module(f"{where}.rappor")
-        f = 2 / (math.exp(epsilon / (2 * BLOOM_HASHES)) + 1)
-        server = module.RAPPORServer(f, BLOOM_BITS, BLOOM_HASHES, k, COHORTS, **at)
-        client = module.RAPPORClient(f, BLOOM_BITS, server.get_hash_funcs(), COHORTS, **at)
     elif protocol == "FLH":
         module = import_module(f"{where}.local_hashing")
-        server = module.FastLHServer(epsilon, k, FUNCTIONS, **at)
-        client = module.FastLHClient(epsilon, k, FUNCTIONS, **at)
+        # The default of the client is binary hashing, that of the server is optimized hashing.
+        server = module.FastLHServer(epsilon, k, FUNCTIONS, use_olh=True, **at)
+        client = module.FastLHClient(epsilon, k, FUNCTIONS, use_olh=True, **at)
     else:
         module = import_module(f"{where}.direct_encoding")
         client, server = module.DEClient(epsilon, k, **at), module.DEServer(epsilon, k, **at)
@@ -210,10 +207,47 @@ def variance(library: str, protocol: str, epsilon: float, k: int) -> dict[str, f
         if protocol == "GRR":
             p, q = e / (e + k - 1), 1 / (e + k - 1)
         return {"p": float(p), "q": float(q), "variance": float(stated(p, q))}
-    module = import_module("pure_ldp.frequency_oracles.direct_encoding")
-    server = module.DEServer(epsilon, k)
-    p, q = float(server.p), float(server.q)
+    oracles: Any = import_module("pure_ldp.frequency_oracles")
+    kind, own = {
+        "GRR": ("DEServer", {}),
+        "SUE": ("UEServer", {"use_oue": False}),
+        "THE": ("HEServer", {"use_the": True}),
+        "OLH": ("LHServer", {"use_olh": True}),
+        "BLH": ("LHServer", {"use_olh": False}),
+    }[protocol]
+    server = getattr(oracles, kind)(epsilon, k, **own)
+    p, q = float(server.p), 1 / server.g if kind == "LHServer" else float(server.q)
     return {"p": p, "q": q, "variance": q * (1 - q) / (p - q) ** 2}
+
+
+def protocols() -> dict[str, list[str]]:
+    """The public protocols of each library: classes, modules with clients, or constructors."""
+    inspect: Any = import_module("inspect")
+    found: dict[str, list[str]] = {}
+    names = []
+    for name in ("frequency_oracles", "heavy_hitters"):
+        module = import_module(f"pure_ldp.{name}")
+        names += [x for x, _ in inspect.getmembers(module, inspect.isclass) if x.endswith("Client")]
+    found["pure-ldp"] = names
+    multi: Any = import_module("multi_freq_ldpy")
+    names = []
+    for info in import_module("pkgutil").walk_packages(multi.__path__, "multi_freq_ldpy."):
+        module = import_module(info.name)
+        names += [x for x in dir(module) if x.endswith("_Client")]
+    found["multi-freq-ldpy"] = sorted(set(names))
+    module = import_module("diffprivlib.mechanisms")
+    found["diffprivlib"] = [x for x, _ in inspect.getmembers(module, inspect.isclass)]
+    module = import_module("opendp.measurements")
+    found["OpenDP"] = [x for x in dir(module) if x.startswith("make_")]
+    return found
+
+
+def bloom(f: float, n: int, seed: int) -> dict[str, float]:
+    """The share of the bits of a Bloom filter that are 1 and are reported as 1 by RAPPOR's client."""
+    random.seed(seed)
+    module: Any = import_module("pure_ldp.frequency_oracles.rappor")
+    client = module.RAPPORClient(f, 16, [[lambda _: 3]], 1, index_mapper=lambda x: x)
+    return {"share": sum(client.privatise(0)[0][3] for _ in range(n)) / n}
 
 
 def samples(library: str, mechanism: str, epsilon: float, value: float, n: int, seed: int) -> dict[str, Any]:
@@ -248,7 +282,18 @@ def bound(counts: list[int], n: int, confidence: float) -> dict[str, float]:
 
 TASKS: dict[str, Any] = {
     f.__name__: f
-    for f in (versions, frequencies, longitudinal, client_speed, variance, samples, response_epsilon, bound)
+    for f in (
+        versions,
+        protocols,
+        frequencies,
+        longitudinal,
+        client_speed,
+        variance,
+        bloom,
+        samples,
+        response_epsilon,
+        bound,
+    )
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import timeit
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,25 @@ def test_errors_name_the_parameter(values, options, message):
         hd.study(**({"data": values, "mechanisms": "laplace", "epsilon": 1.0} | options))
 
 
+@pytest.mark.parametrize("kind", ["pandas", "arrow", "array"])
+@pytest.mark.parametrize("bad", [["secret", "other"], [None, 2.0]])
+def test_an_unusable_column_is_named_and_its_values_are_not_shown(kind, bad):
+    import pandas as pd
+    import pyarrow as pa
+
+    columns = {"age": [1.0, 2.0], "town": bad}
+    data = {
+        "pandas": pd.DataFrame,
+        "arrow": pa.table,
+        "array": lambda x: np.array(list(x.values()), dtype=object).T,
+    }[kind](columns)
+    with pytest.raises(InvalidInput, match="data must be finite numbers") as raised:
+        hd.study(data, "laplace", 1.0)
+    assert ("check the columns town" in str(raised.value)) == (kind != "array")
+    assert "secret" not in str(raised.value)
+    assert raised.value.__cause__ is raised.value.__context__ is None
+
+
 @pytest.mark.parametrize(
     ("method", "options"),
     [
@@ -115,6 +135,30 @@ def test_enhance_is_the_closed_form_of_recalibrate(method, options):
     )  # `recalibrate` calibrates and back
     with pytest.raises(InvalidInput, match="use one of l1, l2"):
         hd.enhance(means, errors, "auto")
+
+
+@pytest.mark.parametrize("method", ["l1", "l2"])
+def test_the_closed_forms_take_at_most_20_times_as_long_as_numpy(method):
+    """The least of 20 alternating runs at d = 750; 9 and 5 times were measured on two shared cores."""
+    rng = np.random.default_rng(1)
+    means, errors = rng.normal(size=750), rng.uniform(0.1, 1.0, 750)
+
+    def plain():
+        if method == "l1":
+            return np.sign(means) * np.maximum(np.abs(means) - 1.0 * errors, 0)
+        weights = 1.0 * errors / (2 * np.maximum(np.abs(np.clip(means, -1, 1)), 1e-300))
+        return means / (1 + 2 * weights)
+
+    options = {"reference": "plug-in"} if method == "l2" else {}
+    runs = [
+        (
+            timeit.timeit(plain, number=50),
+            timeit.timeit(lambda: hd.enhance(means, errors, method, z=1.0, **options), number=50),
+        )
+        for _ in range(20)
+    ]
+    theirs, ours = (min(column) for column in zip(*runs, strict=True))
+    assert ours < 20 * theirs
 
 
 def test_the_example_of_two_new_mechanisms_has_at_most_15_lines_of_code():

@@ -6,7 +6,9 @@ reason. Reports use the system's randomness: bounds are seven standard errors, a
 
 from __future__ import annotations
 
+import importlib
 import json
+import shutil
 import warnings
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import somebody
 from somebody.channel import Ladder
 from somebody.dimension import Agreement, Count
 from somebody.mechanism import Shy
@@ -24,7 +27,7 @@ from hdr4me import checks
 from hdr4me.accounting.poisoning import manipulation_bounds
 from hdr4me.cli import main
 from hdr4me.engines import ENGINES, Local
-from hdr4me.errors import InvalidInput
+from hdr4me.errors import InvalidInput, MissingDependency
 
 N = 20_000
 SIGMAS = 7.0
@@ -265,6 +268,99 @@ def test_the_collector_accepts_and_counts_them(survey: hd.Survey, tmp_path: Path
         assert store.tally(1) == hd.Tally(survey).add(reports)
 
     serving(store, work)
+
+
+def test_one_call_collects_and_answers(survey: hd.Survey, records: pa.Table) -> None:
+    answer = hd.collect(records, survey).estimate()
+    check_visits(answer, records)
+    check_likes(answer, records)
+    planned = hd.run(records, schema(), 2.0)
+    check_visits(planned, records)
+    check_likes(planned, records)
+    both = hd.combine([hd.collect(records, survey) for _ in range(2)])
+    check_visits(both, records)
+    check_likes(both, records)
+
+
+def test_enhancement_accepts_estimates_of_the_channel(tally: hd.Tally) -> None:
+    likes = tally.estimate()["likes"]
+    found = hd.enhance(likes.value, likes.standard_error**2)
+    assert np.all(np.abs(found) <= np.abs(likes.value) + 1e-12)
+
+
+def test_tables_accept_the_dimension_with_categories_and_refuse_the_count(records: pa.Table) -> None:
+    parts = [Agreement("likes"), hd.Categorical("pet", ["cat", "dog", "none"])]
+    survey = hd.Survey(hd.table_schema(hd.Schema(parts)), epsilon=4.0)
+    tally = hd.collect(records, survey)
+    truth = np.mean((np.asarray(records["likes"]) == "fully") & (np.asarray(records["pet"]) == "cat"))
+    cell = tally.estimate()
+    at = list(cell.categories).index("fully × cat")
+    assert abs(cell.value[at] - truth) < SIGMAS * cell.standard_error[at]
+    rows = hd.tables(tally).table("likes", "pet").rows()
+    assert sum(row["share"] for row in rows) == pytest.approx(1.0)
+    assert [row["design"] for row in hd.plan_tables(hd.Schema(parts), users=10_000, epsilon=2.0)]
+    with pytest.raises(InvalidInput, match="'visits' has no categories"):
+        hd.table_schema(schema())
+
+
+def test_a_second_round_is_designed_or_refused(tally: hd.Tally) -> None:
+    found = attempt("range", hd.refine, tally)
+    assert found is None or [dimension.name for dimension in found.survey.schema] == list(NAMES)
+
+
+def test_a_study_accepts_counts_and_refuses_words(records: pa.Table) -> None:
+    options: dict[str, Any] = {"mechanisms": ["shy"], "epsilon": 2.0, "repeats": 2}
+    assert hd.study(records.select(["visits"]), **options).table
+    with pytest.raises(InvalidInput, match="data must be finite numbers") as refusal:
+        hd.study(records, **options)
+    assert "fully" not in str(refusal.value)
+
+
+def test_a_drafted_schema_has_every_column(records: pa.Table) -> None:
+    drafted = hd.draft_schema(records)
+    assert all(f'name = "{name}"' in drafted for name in NAMES)
+    again = hd.Schema.from_dict(schema().to_dict())
+    assert again == schema()
+
+
+@pytest.mark.spark
+def test_spark_perturbs_and_counts_them(
+    survey: hd.Survey, records: pa.Table, spark_session: Any, tmp_path: Path
+) -> None:
+    package = Path(somebody.__file__).parent
+    archive = shutil.make_archive(str(tmp_path / "somebody"), "zip", package.parent, package.name)
+    spark_session.sparkContext.addPyFile(archive)
+    engine = hd.engines.spark(spark_session)
+    assert engine.perturb(records, survey, tmp_path / "reports") == N
+    answer = engine.tally(tmp_path / "reports", survey).estimate()
+    check_visits(answer, records)
+    check_likes(answer, records)
+    quality = engine.data_quality(records, survey)
+    assert quality.counts.tolist() == Local(threads=1).data_quality(records, survey).counts.tolist()
+
+
+@pytest.mark.spark
+def test_spark_names_a_package_that_executors_lack(
+    spark_session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "only_here.py").write_text(
+        "from somebody.dimension import Count\n\n\nclass Steps(Count):\n    kind = 'steps'\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    steps = importlib.import_module("only_here").Steps("steps", 10)
+    survey = hd.Survey(hd.Schema([steps]), epsilon=1.0)
+    engine, table = hd.engines.spark(spark_session), pa.table({"steps": [1, 2]})
+    lacking = pytest.raises(MissingDependency, match=r"cannot import '\w+': install the package there")
+    with lacking:
+        engine.perturb(table, survey)
+    with lacking:
+        engine.perturb(table, survey, tmp_path / "reports")
+    with lacking:
+        engine.data_quality(table, survey)
+    Local(threads=1).perturb(table, survey, tmp_path / "local.parquet")
+    with lacking:
+        engine.tally(tmp_path / "local.parquet", survey)
+    assert not (tmp_path / "reports").exists()
 
 
 # -- the mechanism -----------------------------------------------------------------------------------------------------

@@ -7,12 +7,14 @@ mean over the users who reported.
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy.stats import kstest
 
 from hdr4me.statistics import quantile
+from hdr4me.statistics.calibrate import functional, indicator_moments, value_moments
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -131,3 +133,25 @@ def test_simultaneous_intervals_cover_jointly(simulate, mixed: Survey, all_sent:
             rows = Tally(survey).add_block(block).estimate().table(0.95, simultaneous=True)
             covered += all(row["lower"] <= t <= row["upper"] for row, t in zip(rows, truths, strict=True))
         assert 0.95 - 5 * 0.0069 < covered / times < 0.995
+
+
+def test_the_draw_of_half_of_four_users_adds_its_exact_variance() -> None:
+    """Two of four users answer, and half of them have the category: the share among two is enumerated."""
+    marginal = Survey(Schema([Categorical("x", ["a", "b"])]), epsilon=2.0).channels[0].response.marginal()
+    frequency, variance = indicator_moments(np.array([[1, 1]]), 4, marginal)
+    drawn = np.var([np.mean(two) for two in combinations([0, 0, 1, 1], 2)])
+    assert frequency[0] == pytest.approx(0.5)
+    assert variance[0] == pytest.approx(functional(marginal).row_variances[0] / 2 + drawn)
+
+
+def test_the_variance_of_the_users_values_is_at_most_that_of_values_at_both_ends() -> None:
+    """Two reports at both ends claim a larger one than four values in [−1, 1] can have."""
+    table = numeric_survey("piecewise", 1, 1, 2.0).channels[0]
+    found = functional(table.response.marginal())
+    counts = np.zeros((1, len(found.decode)), np.int64)
+    counts[0, [found.decode.argmin(), found.decode.argmax()]] = 1
+    variance = value_moments(counts, 4, found)[1][0]
+    assert found.decoders is not None
+    noise = np.clip(counts[0] @ found.decoders[1] / 2, found.row_variances.min(), found.row_variances.max())
+    largest = np.var([-1, -1, 1, 1], ddof=1)
+    assert variance == pytest.approx((noise + largest) / 2 - (largest - found.rounding) / 4)

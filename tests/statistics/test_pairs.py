@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import hdr4me as hd
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
+from hdr4me.framework.small_samples import weighted_interval
 from hdr4me.io import write_reports
 from hdr4me.statistics.answer import NOT_SIGNIFICANT
-from hdr4me.statistics.pairs import joint_of
+from hdr4me.statistics.distribution import VARIANCE
+from hdr4me.statistics.pairs import DOUBTFUL, joint_of
 from hdr4me.tally import PairCounts
 
 N = 20_000
@@ -246,3 +250,37 @@ def test_without_reports_nothing_is_known():
     empty = PairCounts(numbers, [("a", "b")])
     assert hd.ask(hd.Tally(numbers), "covariance", ["a", "b"], pairs=empty).status == ("no reports",)
     assert joint_of(hd.Tally(numbers), empty, 0, 1).n == 0
+
+
+def test_few_reports_widen_the_covariance_by_twice_the_errors_of_both_means():
+    """The estimated means have errors of their own, whose product is rarely beyond twice that of their sizes."""
+    rng, survey = np.random.default_rng(12), two_numbers()
+    block = block_of(survey, correlated(rng, 40), rng)
+    pairs = PairCounts(survey, [("a", "b")]).add_block(block)
+    answer = hd.ask(hd.Tally(survey).add_block(block), "covariance", ["a", "b"], pairs=pairs)
+    joint = joint_of(hd.Tally(survey), pairs, 0, 1)
+    counts, errors, centered = joint.counts.astype(int), [], []
+    for axis, values in ((1, joint.first), (0, joint.second)):
+        reports = np.repeat(values, counts.sum(axis=axis))
+        errors.append(reports.std(ddof=1) / np.sqrt(40))
+        centered.append(values - reports.mean())
+    ends = weighted_interval(np.outer(*centered).ravel(), joint.counts.ravel(), 0.95)
+    slack = 2 * errors[0] * errors[1]
+    low, high = answer.interval(0.95)  # b has the range 0 to 10
+    assert (low[0], high[0]) == pytest.approx((5 * (ends[0][0] - slack), 5 * (ends[1][0] + slack)))
+
+
+@pytest.mark.parametrize(("ratio", "doubtful"), [(5.99, True), (6.01, False)])
+def test_a_correlation_is_doubtful_if_a_variance_is_below_six_standard_errors(monkeypatch, ratio, doubtful):
+    rng, survey = np.random.default_rng(13), two_numbers("square_wave", 4.0)
+    block = block_of(survey, correlated(rng, 600), rng)
+    pairs = PairCounts(survey, [("a", "b")]).add_block(block)
+    found = VARIANCE.parts
+
+    def parts(counted, dimensions):
+        first, second = found(counted, dimensions)
+        return [replace(first, error=first.value / 100), replace(second, error=second.value / ratio)]
+
+    monkeypatch.setattr(VARIANCE, "parts", parts)
+    answer = hd.ask(hd.Tally(survey).add_block(block), "correlation", ["a", "b"], pairs=pairs)
+    assert (DOUBTFUL in answer.notes) is doubtful

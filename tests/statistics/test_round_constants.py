@@ -5,10 +5,13 @@ Whoever changes one runs that benchmark again and then writes down the new numbe
 
 from typing import Any
 
+import numpy as np
 import pytest
-from scipy.stats import beta, norm
+from scipy.stats import beta, chi2, norm
 
-from hdr4me.statistics import predict
+import hdr4me as hd
+from hdr4me.mechanisms import mechanism
+from hdr4me.statistics import predict, rounds
 
 PRIORS = {
     "narrow": norm(0, 0.1),
@@ -57,3 +60,56 @@ def test_a_constant_that_moves_is_noticed(
 def test_values_that_fill_their_range_gain_nothing(epsilon: float) -> None:
     two = predict.predict_rounds("uniform", 40_000, epsilon)
     assert (two.gain, two.low, two.high, two.control) == (1.0, -1.0, 1.0, 0.0)
+
+
+def designs(monkeypatch: pytest.MonkeyPatch, numbers: int, epsilon: float) -> list[Any]:
+    """The priors for which a second round designs tables, after a pilot in which all values are at 10 of 64 levels."""
+    priors: list[Any] = []
+
+    def recorded(budget: float, prior: Any) -> Any:
+        priors.append(prior)
+        return mechanism("piecewise", epsilon=budget).exact()
+
+    monkeypatch.setattr(rounds, "optimal_mean", recorded)
+    schema = hd.Schema([hd.Numeric(f"x{j}", 0, 1000) for j in range(numbers)])
+    pilot = hd.Tally(hd.Survey(schema, epsilon, "piecewise"))
+    for q, question in enumerate(pilot.survey.questions):
+        law = np.array(question.channel.weights)[10]  # type: ignore[attr-defined]
+        pilot.layout.of_question(pilot.counts, q)[:] = law * 100_000 >> 32
+    pilot.n_reports = int(pilot.counts.sum())
+    rounds.refine(pilot, weigh=False)
+    return priors
+
+
+def test_a_tenth_of_the_prior_of_a_design_is_uniform(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bin without values has a tenth of the share that it would have if values were uniform."""
+    (prior,) = designs(monkeypatch, 1, 2.0)
+    shares = np.histogram(prior.values, np.linspace(-1, 1, 33), weights=prior.shares)[0]
+    assert shares.min() == pytest.approx(0.1 / 32, rel=0.01)
+
+
+@pytest.mark.parametrize(("numbers", "epsilon", "designed"), [(4, 3.0, 4), (5, 3.0, 0), (1, 4.0, 0)])
+def test_designs_are_made_for_four_numbers_and_up_to_three(
+    monkeypatch: pytest.MonkeyPatch, numbers: int, epsilon: float, designed: int
+) -> None:
+    assert len(designs(monkeypatch, numbers, epsilon)) == designed
+
+
+@pytest.mark.parametrize(
+    ("p", "verdict"),
+    [
+        (0.21, rounds.SAME),
+        (0.19, rounds.POSSIBLY),
+        (1.1e-4, rounds.POSSIBLY),
+        (0.9e-4, rounds.DIFFERENT),
+    ],
+)
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_limits_of_the_comparison_of_rounds(p: float, verdict: int, rows: int) -> None:
+    """Two rounds of variance 1 with this adjusted p-value: Q is half the squared difference."""
+    difference = np.sqrt(2 * chi2.isf(p / rows, 1))
+    value = np.zeros((2, rows))
+    value[1, 0] = difference
+    found, notes = rounds._differ(value, np.ones((2, rows)), None)
+    assert found.tolist() == [verdict] + [rounds.SAME] * (rows - 1)
+    assert bool(notes[0]) == (verdict != rounds.SAME)

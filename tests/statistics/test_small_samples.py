@@ -21,7 +21,7 @@ from hdr4me.framework.small_samples import (
 )
 from hdr4me.statistics.answer import NOT_SIGNIFICANT
 from hdr4me.statistics.calibrate import functional
-from hdr4me.statistics.intervals import NORMAL, SMALL_SAMPLE, SMALL_SAMPLE_NOTE, quantile
+from hdr4me.statistics.intervals import NORMAL, SMALL_SAMPLE, SMALL_SAMPLE_NOTE, is_small, quantile
 from hdr4me.statistics.statistic import estimate
 from hdr4me.survey.layout import Layout
 
@@ -113,6 +113,12 @@ def test_noise_tails_are_normal_in_large_samples_and_wider_in_small_ones() -> No
     small_sample = noise_reach(rows, decode, 20, 0.95)
     assert min(small_sample) > 1.5 * 1.96 * sd / np.sqrt(20)
     assert skew_size(rows, decode) > sd
+
+
+@pytest.mark.parametrize(("level", "needed"), [(0.9, 11.4), (0.95, 27.5), (0.99, 107.7)])
+def test_the_normal_law_needs_this_many_effective_answers(level: float, needed: float) -> None:
+    """As measured by benchmarks/small_samples.py: whoever changes it runs that again."""
+    assert is_small([0.99 * needed, 1.01 * needed, np.nan], level).tolist() == [True, False, True]
 
 
 CASES = [

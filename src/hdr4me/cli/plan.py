@@ -64,7 +64,7 @@ def plan(
             "--output",
             "-o",
             metavar="<file>",
-            help="Write the best survey (.json; needs --schema), a page (.html), figures (.png, .svg, .pdf); repeatable.",
+            help="Write the best survey (.json; needs --schema), a page (.html) or figures (.png, …) (repeatable).",
         ),
     ] = None,
     shuffled: Annotated[

@@ -355,7 +355,7 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
     ]
     keys = ("mechanism", "epsilon", "bytes", *(("channel", "inputs", "counters") if verbose else ()))
     print_table(
-        f"Survey {made.fingerprint[:12]}: each user answers {made.sampled} of "
+        f"Survey {made.fingerprint[:12]}: each person answers {made.sampled} of "
         f"{counted(len(made.questions), 'question')}, ε = {made.epsilon:g} and "
         f"{counted(made.report_size, 'byte')} per report",
         ["dimensions", *("ε per answer" if key == "epsilon" else key for key in keys)],

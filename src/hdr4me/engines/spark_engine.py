@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hdr4me.engines import spark_perturb, spark_tally
 from hdr4me.engines.protocol import FilePath, Progress, check_survey, paths_of
-from hdr4me.engines.spark_session import require_pyspark
+from hdr4me.engines.spark_session import named_packages, require_pyspark
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.quality import DataQuality, OnQuality, judge, load_quality
 from hdr4me.survey import Survey
@@ -42,6 +42,7 @@ class Spark:
 
     # -- records to reports --------------------------------------------------------------------------------------
 
+    @named_packages()
     def perturb(
         self,
         records: Any,
@@ -66,6 +67,7 @@ class Spark:
             progress(n)
         return n
 
+    @named_packages()
     def data_quality(self, records: Any, survey: Survey) -> DataQuality:
         """The data-quality report of records, without creating reports."""
         check_survey(survey)
@@ -73,6 +75,7 @@ class Spark:
 
     # -- reports to a tally --------------------------------------------------------------------------------------
 
+    @named_packages()
     def tally(
         self,
         reports: Any,
@@ -103,6 +106,7 @@ class Spark:
             progress(tally.n_reports)
         return tally
 
+    @named_packages()
     def pair_counts(self, reports: Any, survey: Survey, pairs: spark_tally.Names) -> PairCounts:
         """Joint counts of two answers of one report, identical to those of the local engine."""
         check_survey(survey)

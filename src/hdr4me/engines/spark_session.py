@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,26 @@ def require_pyspark() -> None:
         import pyspark.sql  # noqa: F401
     except ImportError as error:
         raise MissingDependency(_INSTALL) from error
+
+
+@contextmanager
+def named_packages() -> Iterator[None]:
+    """Raise `MissingDependency` with the name of a package that the executors lack, such as that of a plug-in.
+
+    The classes of channels and dimensions are sent to the executors by the names of their modules.
+    """
+    from pyspark.errors import PythonException
+
+    try:
+        yield
+    except PythonException as error:
+        found = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", str(error))
+        if found is None:
+            raise
+        raise MissingDependency(
+            f"Spark's executors cannot import {found[1]!r}: install the package there, or send it to them with "
+            "session.sparkContext.addPyFile"
+        ) from error
 
 
 def open_session(

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from hdr4me.errors import InvalidInput
 from hdr4me.io.reading import as_files, column_types, file_kind, read_table
-from hdr4me.survey import Calendar, Categorical, Dimension, Numeric, Schema, Time
+from hdr4me.survey import Categorical, Dimension, Numeric, Schema
 from hdr4me.survey.columns import is_text
-from hdr4me.survey.times import Moment
+from hdr4me.survey.times import Calendar, Moment, Time
 from hdr4me.survey.values import as_number, is_missing_number, suggestion
 
 _WILD = "*?["

@@ -23,7 +23,7 @@ from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey import Schema, Survey
 from hdr4me.survey.canonical import parse
 from hdr4me.survey.dimension import FAULTS, UNDECLARED
-from hdr4me.survey.times import NO_TIMES
+from hdr4me.survey.values import NO_TIMES
 
 FORMAT, VERSION = "hdr4me-data-quality", 1
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.pages import html
@@ -45,7 +46,11 @@ class Study:
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """One row for each cell and method: predicted MSE (None for `auto`), simulated MSE and its standard error."""
+        """One row for each cell and method: predicted MSE, simulated MSE and its standard error.
+
+        The predicted MSE of `auto` is None: `auto` chooses a rule from all means together, so that its error is not a
+        sum over the dimensions, as that of the other methods is.
+        """
         rows = []
         for result, predictions in zip(self.results, self.predictions, strict=True):
             cell, naive = result.cell, result.outcome("naive")
@@ -171,6 +176,19 @@ def _many(given: Any) -> tuple[Any, ...]:
     return (given,) if isinstance(given, str) or np.ndim(given) == 0 else tuple(given)
 
 
+def _numbers(data: Any) -> NDArray[np.float64] | None:
+    """The data as numbers, or None; the message of NumPy would show a value."""
+    try:
+        return np.asarray(data, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def _finite(column: Any) -> bool:
+    values = _numbers(column)
+    return values is not None and bool(np.isfinite(values).all())
+
+
 def _dataset(data: Any, dims: int | None, seed: int, way: str) -> Dataset:
     """The data in [−1, 1]."""
     if isinstance(data, str) and data in SYNTHETIC:
@@ -180,8 +198,13 @@ def _dataset(data: Any, dims: int | None, seed: int, way: str) -> Dataset:
         from hdr4me.paper.datasets import describe
 
         return load_own(Path(data), describe(Path(data)).n_rows, way)
-    values = np.asarray(data, dtype=np.float64)
-    if values.ndim != 2 or len(values) < 2 or not np.isfinite(values).all():
-        raise InvalidInput("data must be finite numbers [users, dimensions], with at least two users")
-    columns = [normalize(values[:, j], way, -1.0, 1.0) for j in range(values.shape[1])]
-    return Dataset("data", "own data", len(values), len(columns), way, lambda j: columns[j])
+    values = _numbers(data)
+    if values is None or values.ndim != 2 or len(values) < 2 or not np.isfinite(values).all():
+        names = getattr(data, "column_names", getattr(data, "columns", ()))
+        unusable = [str(name) for name in names if not _finite(data[name])]
+        columns = f"; check the columns {', '.join(unusable)}" if unusable else ""
+        raise InvalidInput(
+            f"data must be finite numbers [users, dimensions], with at least two users{columns}"
+        )
+    scaled = [normalize(values[:, j], way, -1.0, 1.0) for j in range(values.shape[1])]
+    return Dataset("data", "own data", len(values), len(scaled), way, lambda j: scaled[j])
