@@ -103,7 +103,7 @@ _NAMES = {name: f"--{name}" for name in _SAME} | {
     "mechanisms": "--mechanism", "columns": "--column", "pairs": "--pair-question", "blocks": "--block-question",
     "p": "--quantiles", "edges": "--histogram", "bins": "--histogram", "t": "--values",
     "during": "--duration", "method": "--recalibrate", "kind": "--interval", "url": "--to",
-    "min_reports": "--min-reports", "level": "--confidence", "form": "--format", "lambda_choice": "--lambda-choice",
+    "min_reports": "--min-reports", "level": "--confidence", "lambda_choice": "--lambda-choice",
     "origins": "--allow-origin",
     "retain_days": "--retain", "target": "TARGET", "date_format": "--date-format",
 }  # fmt: skip

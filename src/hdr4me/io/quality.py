@@ -137,6 +137,8 @@ def judge(quality: DataQuality, *, allow_unusable: bool = False) -> None:
 
 def refusal(unusable: Sequence[str], remedy: str = "allow it (--allow-unusable)") -> InvalidInput:
     """The error for columns that are refused."""
+    if any(UNDECLARED in sentence for sentence in unusable):
+        remedy = f"accept missing and unknown values (hdr4me survey --default or --optional), or {remedy}"
     if any("not numbers" in sentence for sentence in unusable):
         remedy = f"set --thousands and --decimal if the numbers have such separators, or {remedy}"
     if any(NO_TIMES in sentence for sentence in unusable):
