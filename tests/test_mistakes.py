@@ -243,12 +243,12 @@ JAVASCRIPT: dict[str, tuple[str, str]] = {
         "FormatError: invalid survey",
     ),
     "a schema as a survey": ("Client.open({dimensions: []}, options)", "FormatError: invalid survey"),
-    "dates": ("Client.open(dates, options)", "FormatError: dimensions of type time are not supported"),
+    "dates": ("Client.open(dates, options)", "Unsupported: dimensions of type time are not supported"),
     "weekdays": (
         "Client.open(weekdays, options)",
-        "FormatError: dimensions of type calendar are not supported",
+        "Unsupported: dimensions of type calendar are not supported",
     ),
-    "a vector": ("Client.open(vector, options)", "FormatError: dimensions of type vector are not supported"),
+    "a vector": ("Client.open(vector, options)", "Unsupported: dimensions of type vector are not supported"),
     "two answers": (
         "client.answer(good).then(() => client.answer(good))",
         "BudgetExceeded: budget is spent",

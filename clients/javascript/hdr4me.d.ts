@@ -94,7 +94,7 @@ export interface Survey {
 
 export class Client {
   private constructor();
-  /** Prove the survey (text or object) and open the ledger. Rejects with FormatError if it is invalid or not proven. */
+  /** Prove the survey (text or object) and open the ledger. Rejects with FormatError if it is invalid or not proven, with Unsupported for dates, times and vectors. */
   static open(document: string | object, options: Options): Promise<Client>;
   readonly survey: Survey;
   /** The report that `answer` would send for this record now; repeated calls return the same report. Costs nothing. */

@@ -20,6 +20,7 @@ import pytest
 from hdr4me.collector import open_store
 from hdr4me.collector.access import digest
 from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey
+from hdr4me.survey.times import Time
 
 pytest.importorskip("hdr4me.collector.serve", exc_type=ImportError)
 pytest.importorskip("playwright.sync_api")
@@ -228,5 +229,16 @@ def test_a_survey_that_leaks_is_not_answered(browser: Any, collector: str) -> No
     page.route("**/v1/surveys/*", tampered)
     page.goto(f"{collector}/answer")
     page.get_by_role("alert").get_by_text("The proof of this survey fails").wait_for()
+    assert page.locator("#main").is_hidden()
+    context.close()
+
+
+def test_a_survey_with_dates_is_not_answered(browser: Any, collector: str) -> None:
+    asked = Survey(Schema([Time("born", "1900-01-01", "2030-01-01")]), 1.0, mechanism="duchi")
+    context = browser.new_context()
+    page = context.new_page()
+    page.route("**/v1/surveys/*", lambda route: route.fulfill(json=json.loads(asked.to_json())))
+    page.goto(f"{collector}/answer")
+    page.get_by_role("alert").get_by_text("does not support all questions").wait_for()
     assert page.locator("#main").is_hidden()
     context.close()

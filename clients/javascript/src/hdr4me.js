@@ -528,7 +528,7 @@ const outer = ({ outer: items, shift, scale, norm }) => {
 
 const dimensionKinds = { numeric, categorical, selection, bucket, hash, prefix, joint, product, outer };
 const dimensionOf = ({ type, ...rest }, dimensions) => {
-  if (!Object.hasOwn(dimensionKinds, type)) stop("FormatError", `dimensions of type ${type} are not supported`);
+  if (!Object.hasOwn(dimensionKinds, type)) stop("Unsupported", `dimensions of type ${type} are not supported`);
   return dimensionKinds[type](rest, dimensions);
 };
 
