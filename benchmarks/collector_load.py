@@ -9,7 +9,8 @@ Both servers run on this machine, one after the other in alternation, with the s
     python benchmarks/collector_load.py --only versions --against OTHER --survey FILE --seconds 0.6 --turns 40
         --output benchmarks/results/http_ingest.json
 
-compares the processor time for each single upload with that of another checkout, for SQLite and PostgreSQL.
+compares the processor time for each single upload with that of another checkout, for SQLite and PostgreSQL. With
+`--only compare`, `--against` measures the other checkout in the same turns as both servers.
 """
 
 from __future__ import annotations
@@ -95,10 +96,11 @@ def running(
             process.kill()
 
 
-def ours(survey: Path, database: str, port: int) -> list[str]:
-    """The command that starts the collector; anyone may send reports."""
+def ours(survey: Path, database: str, port: int, root: Path = Path(__file__).parents[1]) -> list[str]:
+    """The command that starts the collector of a checkout; anyone may send reports."""
     command = [sys.executable, "-m", "hdr4me", "serve", str(survey), "--database", database]
-    return [*command, "--port", str(port), "--open-uploads"]
+    opened = ["--open-uploads"] if (root / "src/hdr4me/collector/stores/protocol.py").exists() else []
+    return [*command, "--port", str(port), *opened]  # an older version accepts uploads without a token
 
 
 # -- load ------------------------------------------------------------------------------------------------------
@@ -318,15 +320,16 @@ def compare(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespac
     found: dict[str, list[Found]] = {}
     memory = 0.0
     for turn in range(given.turns):
-        for which in ("peer", "ours"):
+        for which in ("peer", "ours", *(["other"] if given.against else [])):
             port = free_port()
             database = str(folder / f"{which}-{turn}.db")
             peer = [given.peer, str(Path(__file__).with_name("collector_peer.py")), database, str(port)]
-            command = peer if which == "peer" else ours(folder / "survey.json", database, port)
+            root = given.against if which == "other" else Path(__file__).parents[1]
+            command = peer if which == "peer" else ours(folder / "survey.json", database, port, root)
             if which == "peer":
                 fill_peer(database, given.before)
-            with running(command, port) as process:
-                if which == "ours":
+            with running(command, port, root) as process:
+                if which != "peer":
                     for _ in range(0, given.before, 50 * FIXED):
                         load(port, iter(arrow_batches(survey, rows, 50)), 4, 600.0)
                 for name, source in sources(survey, rows, which == "peer").items():
@@ -342,6 +345,10 @@ def compare(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespac
     def ratio(one: str, other: str, field: str = "reports_per_second") -> float:
         return round(median(one, field) / median(other, field), 2)
 
+    def best_to_other() -> dict[str, float]:
+        best = {name: max(result.reports_per_second for result in results) for name, results in found.items()}
+        return {name: round(best[f"ours {name}"] / best[f"other {name}"], 3) for name in CONNECTIONS}
+
     return {
         "stored_before": given.before,
         "single": ratio("ours single", "peer single"),
@@ -354,6 +361,7 @@ def compare(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespac
             for name, other in (("single", "single"), ("ndjson", "ndjson"), ("arrow", "ndjson"))
         },
         "peak_megabytes": round(memory, 1),
+        **({"best_rate_to_other": best_to_other()} if given.against else {}),
         "measurements": {name: [asdict(result) for result in results] for name, results in found.items()},
     }
 
@@ -380,9 +388,7 @@ def versions(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespa
                     if database == "postgresql":
                         server.psql(f"create database {which}")
                         path = server.get_uri(database=which)
-                    command = ours(folder / "survey.json", path, port)
-                    if not (root / "src/hdr4me/collector/stores/protocol.py").exists():
-                        command.remove("--open-uploads")  # an older version accepts uploads without a token
+                    command = ours(folder / "survey.json", path, port, root)
                     servers[which] = stack.enter_context(running(command, port, root)).pid, port
                     load(port, singles(survey, rows), 64, 2.0)
                 for _ in range(given.turns):

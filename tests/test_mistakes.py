@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,7 @@ CLIENT = hd.Client(SURVEY)
 GOOD = {"age": 30, "smoker": "no"}
 TALLY = hd.Tally(SURVEY).add(CLIENT.report(GOOD) for _ in range(200))
 ANSWER = TALLY.estimate()
+MODULE = Path(__file__).parents[1] / "clients" / "javascript" / "hdr4me.js"
 FRAME = pd.DataFrame({"age": [30.0] * 20, "smoker": ["no"] * 20})
 Any_: Any = hd  # mistakes of type are on purpose
 
@@ -205,5 +209,88 @@ def test_a_mistake_on_the_command_line(
     assert not list(tmp_path.glob("r.parquet"))
 
 
+# In the browser, with a client of the survey above whose store is in memory, and a collector that answers `status`.
+DATES = hd.Schema([hd.Time("born", "1900-01-01", "2030-01-01")])
+WEEKDAYS = hd.Schema([hd.Calendar("day", "weekday")])
+DOCUMENTS = {
+    "survey": SURVEY,
+    "dates": hd.Survey(DATES, mechanism="duchi"),
+    "weekdays": hd.Survey(WEEKDAYS),
+    "vector": hd.Survey(hd.Schema([hd.Vector("v", 3)])),
+}
+JAVASCRIPT: dict[str, tuple[str, str]] = {
+    "record with a typo": (
+        "client.preview({Age: 30, smoker: 'no'})",
+        "InvalidInput: unknown or unusable: age,Age",
+    ),
+    "empty record": ("client.answer({})", "InvalidInput: unknown or unusable: age,smoker"),
+    "no record": ("client.answer()", "InvalidInput: unknown or unusable: age,smoker"),
+    "a blank form": ("client.answer({age: '', smoker: ''})", "InvalidInput: unknown or unusable: age,smoker"),
+    "record is a list": (
+        "client.answer([30, 'no'])",
+        "InvalidInput: unknown or unusable: age,smoker,0,1",
+    ),
+    "thousands": (
+        "client.answer({age: '1,000', smoker: 'no'})",
+        "InvalidInput: unknown or unusable: age",
+    ),
+    "category with a capital": (
+        "client.answer({age: 30, smoker: 'No'})",
+        "InvalidInput: unknown or unusable: smoker",
+    ),
+    "a survey with another epsilon": (
+        "Client.open({...survey, epsilon: 9}, options)",
+        "FormatError: invalid survey",
+    ),
+    "a schema as a survey": ("Client.open({dimensions: []}, options)", "FormatError: invalid survey"),
+    "dates": ("Client.open(dates, options)", "FormatError: dimensions of type time are not supported"),
+    "weekdays": (
+        "Client.open(weekdays, options)",
+        "FormatError: dimensions of type calendar are not supported",
+    ),
+    "a vector": ("Client.open(vector, options)", "FormatError: dimensions of type vector are not supported"),
+    "two answers": (
+        "client.answer(good).then(() => client.answer(good))",
+        "BudgetExceeded: budget is spent",
+    ),
+    "after opting out": ("client.optOut().then(() => client.answer(good))", "OptedOut: opted out"),
+    "a closed round": ("(status = 409, client.answer(good))", "Refused: status 409"),
+}
+
+
+@pytest.fixture(scope="module")
+def browser_messages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The error of each mistake, with its name; empty if there is none."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("needs node")
+    documents = ", ".join(f"{name} = {made.to_json()}" for name, made in DOCUMENTS.items())
+    mistakes = ", ".join(f"[{name!r}]: () => {call}" for name, (call, _) in JAVASCRIPT.items())
+    program = tmp_path_factory.mktemp("node") / "mistakes.mjs"
+    program.write_text(f"""
+        import {{ Client }} from {MODULE.as_uri()!r};
+        const {documents}, good = {{age: 30, smoker: "no"}}, found = {{}};
+        let client, options, status;
+        globalThis.fetch = async () => new Response(null, {{ status }});
+        for (const [name, call] of Object.entries({{ {mistakes} }})) {{
+          const state = {{}};
+          const store = {{ update: async (change) => change(state), alone: (work) => work() }};
+          options = {{ store, round: 1 }};
+          status = 200;
+          client = await Client.open(survey, options);
+          found[name] = await call().then(() => "", (error) => `${{error.name}}: ${{error.message}}`);
+        }}
+        console.log(JSON.stringify(found));
+    """)
+    done = subprocess.run([node, program], capture_output=True, text=True, timeout=60, check=True)
+    messages: dict[str, str] = json.loads(done.stdout)
+    return messages
+
+
+@pytest.mark.parametrize("name", JAVASCRIPT)
+def test_a_mistake_in_javascript(name: str, browser_messages: dict[str, str]) -> None:
+    assert browser_messages[name] == JAVASCRIPT[name][1]
+
+
 def test_the_table_is_not_shortened() -> None:
-    assert len(PYTHON) + len(COMMANDS) >= 80
+    assert len(PYTHON) + len(COMMANDS) + len(JAVASCRIPT) >= 95

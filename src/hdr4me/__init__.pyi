@@ -49,7 +49,6 @@ from hdr4me.statistics import ask as ask
 from hdr4me.statistics import combine as combine
 from hdr4me.statistics import estimate as estimate
 from hdr4me.statistics import refine as refine
-from hdr4me.survey import Calendar as Calendar
 from hdr4me.survey import Categorical as Categorical
 from hdr4me.survey import Dimension as Dimension
 from hdr4me.survey import Numeric as Numeric
@@ -58,13 +57,14 @@ from hdr4me.survey import Question as Question
 from hdr4me.survey import Schema as Schema
 from hdr4me.survey import Selection as Selection
 from hdr4me.survey import Survey as Survey
-from hdr4me.survey import Time as Time
 from hdr4me.survey import Vector as Vector
 from hdr4me.survey.derived import Bucket as Bucket
 from hdr4me.survey.derived import Hash as Hash
 from hdr4me.survey.derived import Joint as Joint
 from hdr4me.survey.derived import Outer as Outer
 from hdr4me.survey.derived import Prefix as Prefix
+from hdr4me.survey.times import Calendar as Calendar
+from hdr4me.survey.times import Time as Time
 from hdr4me.tally import PairCounts as PairCounts
 from hdr4me.tally import Tally as Tally
 

@@ -127,6 +127,11 @@ def test_a_loop_of_links_is_a_plain_error(tmp_path: Path, capsys: pytest.Capture
         open_store(tmp_path / "a.db")
     assert main(["token", "list", str(tmp_path / "a.db")]) == 2
     assert "cannot be opened" in capsys.readouterr().err
+    loop, output = str(tmp_path / "a.db"), str(tmp_path / "output")
+    for command in (["estimate", loop], ["explain", loop], ["tally", loop, loop, "-o", output]):
+        assert main(command) == 2
+        assert "a.db" in capsys.readouterr().err
+    assert main(["backup", loop, "--output", output]) == 2
 
 
 def test_the_files_of_a_store_are_readable_by_their_owner_only(
@@ -180,8 +185,9 @@ def test_the_log_of_another_store_is_not_applied(
         (tmp_path / "restored.db").replace(path)
     else:
         (tmp_path / "new.db").replace(path)
-    with pytest.raises(FormatError, match="belongs to another store"):
-        open_store(path)
+    for use in (open_store, open_registry, lambda where: backup(where, tmp_path / "again")):
+        with pytest.raises(FormatError, match="belongs to another store"):
+            use(path)
     for side in ("-wal", "-shm"):
         Path(f"{path}{side}").unlink(missing_ok=True)
     assert opened(path).tally(1).n_reports == 10
@@ -573,6 +579,26 @@ def test_a_jump_is_shown_and_nothing_is_finalized(small_survey: Survey) -> None:
     serving(memory_store(small_survey), work)
 
 
+def test_tokens_do_not_follow_a_short_jump_of_the_clock(
+    small_survey: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock that is set back makes no expired token valid; one that jumps ahead locks nobody out."""
+    times, store = Times(), memory_store(small_survey)
+    monkeypatch.setattr("hdr4me.collector.access.CLOCK", clock := times.clock())
+    good, old = "g" * 43, "o" * 43
+    store.add_token(digest(good), "admin", expires=int(clock.now()) + 100)
+    store.add_token(digest(old), "admin", expires=int(clock.now()) - 100)
+
+    async def work(service: Service) -> None:
+        for jump in (86_400, -2 * 86_400):
+            times.go(3, jump=jump)
+            for token, status in ((good, 200), (old, 401)):
+                headers = {"authorization": f"Bearer {token}"}
+                assert (await service.call("GET", "/v1/acts", headers=headers)).status == status
+
+    serving(store, work)
+
+
 def test_a_spool_is_sent_to_one_round_only(tmp_path: Path, small_survey: Survey) -> None:
     """The round is closed and another one is opened: sending again must not count the reports in both."""
     Local(threads=1).perturb(np.zeros((50, 2)), small_survey, tmp_path / "reports.arrow")
@@ -630,6 +656,21 @@ def test_the_file_after_a_clean_stop_is_not_in_the_order_of_arrival(
     assert rows[0][1] == b"".join(sorted(one.id for one in batch))
 
 
+def test_blocks_in_the_file_after_a_clean_stop_are_not_in_the_order_of_arrival(
+    tmp_path: Path, opened: Any, small_survey: Survey
+) -> None:
+    """The correlation of order and position; for 40 blocks in random order it exceeds 0.65 with probability 1e-5."""
+    store = opened(tmp_path / "reports.db")
+    store.open_round(small_survey, now=NOW)
+    batches = [arrivals(small_survey, 64) for _ in range(40)]
+    for batch in batches:
+        write(store, batch)
+    store.close()
+    content = (tmp_path / "reports.db").read_bytes()
+    positions = [np.median([content.find(one.id) for one in batch]) for batch in batches]
+    assert abs(np.corrcoef(positions, range(40))[0, 1]) < 0.65
+
+
 def test_a_damaged_block_is_reported_with_every_answer(
     tmp_path: Path, opened: Any, small_survey: Survey
 ) -> None:
@@ -651,6 +692,8 @@ def test_a_damaged_block_is_reported_with_every_answer(
         assert (answer["reports"], answer["damaged_blocks"]) == (500, 1)
         tally = await service.call("GET", "/v1/rounds/1/tally", headers=headers)
         assert tally.headers["x-damaged-blocks"] == "1"
+        table = await service.call("GET", "/v1/rounds/1/estimate.csv", headers=headers)
+        assert table.headers["x-damaged-blocks"] == "1"
 
     serving(store, work)
 
@@ -917,15 +960,18 @@ def test_the_files_for_production(tmp_path: Path) -> None:
 
 
 def test_each_promise_of_the_documentation_names_an_existing_test() -> None:
-    folder = Path(__file__).parent
-    text = (folder.parents[1] / "docs" / "security.md").read_text()
-    table = text.partition("## Promises of the collector")[2].partition("\nInherent")[0]
-    named = re.findall(r"`(?:(test_\w+\.py)::)?(test_\w+)`", table)
-    assert len(named) > 25
-    for file, test in named:
-        assert f"def {test}(" in (folder / (file or "test_attacks.py")).read_text(), test
-    for file in re.findall(r"`(test_\w+\.py)`", table):
-        assert (folder / file).exists()
+    tests = Path(__file__).parents[1]
+    text = (tests.parent / "docs" / "security.md").read_text().partition("\n## Promises\n")[2]
+    general, _, collector = text.partition("\n## Promises of the collector\n")
+    for part, folder in ((general, tests), (collector, tests / "collector")):
+        rows = [row for row in part.partition("\nInherent")[0].splitlines() if row.startswith("| ")][1:]
+        assert len(rows) > 10
+        for row in rows:
+            named = re.findall(r"`(?:([\w/.]*test_\w+\.py)(?:::)?)?(test_\w+)?`", row.split(" | ")[-1])
+            assert named, row
+            for file, test in named:
+                source = (folder / (file or "test_attacks.py")).read_text()
+                assert not test or f"def {test}(" in source, test
 
 
 def test_input_that_is_nested_deeply_is_a_plain_error(

@@ -223,8 +223,6 @@ def test_serve_send_and_the_same_bits(
                     url,
                     "--spool",
                     str(tmp_path / "spool"),
-                    "--format",
-                    "ndjson",
                     "--json",
                 ]
             )

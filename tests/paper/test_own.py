@@ -120,7 +120,7 @@ def test_parquet_and_tabs_are_read(tmp_path, mine):
         ("a,b\n1,2\nnan,3\n", "column 'a': 1 of 2 values are missing or not finite"),
         ("a,b\nx,y\n", "no numeric column; its columns are: a, b"),
         ("a,b\n1,2\n", "at least two rows"),
-        ("a,b\n1,2,3\n", "not a complete text file"),
+        ("a,b\n1,2,3\n", "not a valid CSV file: line 2 has 3 columns, the header has 2"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_by_name(tmp_path, text, message):

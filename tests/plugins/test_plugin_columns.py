@@ -112,10 +112,12 @@ def test_their_kinds_are_compared() -> None:
     assert clean.column("v").to_pylist() == pytest.approx([3, 20, 0, 7] * 25, abs=1e-6)
     assert clean.column("w").to_pylist() == ["much", "fully", "somewhat", "somewhat"] * 25
     assert quality.counts.tolist() == [[100, 25, 0, 0, 25], [100, 25, 25, 0, 0]]
-    options: dict[str, Any] = {"schema": schema, "epsilon": 2.0, "mechanisms": ["duchi", "grr"]}
-    with pytest.raises(hd.errors.InvalidInput, match=r"'v': 25 of 100 values .* are missing"):
-        hd.compare(table, **options)  # as `perturb` does
-    found = hd.compare(clean, repeats=1, recalibrate=False, **options)
+    with pytest.raises(hd.errors.InvalidInput, match=r"column 'v': 25 of 100 values \(25 %\) are missing"):
+        hd.compare(table, schema=schema, epsilon=2.0)
+    usable = pa.table({"v": [3, 25, 7, 7] * 25, "w": ["much", "fully"] * 50})
+    found = hd.compare(
+        usable, schema=schema, epsilon=2.0, repeats=1, mechanisms=["duchi", "grr"], recalibrate=False
+    )
     assert {row.kind for row in found.rows} == {"numbers", "categories"}
     assert all(row.predicted is not None and row.predicted > 0 for row in found.rows)
 

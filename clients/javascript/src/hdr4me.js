@@ -527,7 +527,10 @@ const outer = ({ outer: items, shift, scale, norm }) => {
 };
 
 const dimensionKinds = { numeric, categorical, selection, bucket, hash, prefix, joint, product, outer };
-const dimensionOf = ({ type, ...rest }, dimensions) => dimensionKinds[type](rest, dimensions);
+const dimensionOf = ({ type, ...rest }, dimensions) => {
+  if (!Object.hasOwn(dimensionKinds, type)) stop("FormatError", `dimensions of type ${type} are not supported`);
+  return dimensionKinds[type](rest, dimensions);
+};
 
 // ---- The survey ----------------------------------------------------------------------------------------------------
 
@@ -599,7 +602,7 @@ const checkRecord = async ({ questions }, record) => {
   const codes = await Promise.all(leaves.map(({ code, size = 3 }) => code(record, size)));
   const known = new Set(leaves.map(({ column }) => column));
   const unusable = leaves.filter((_, i) => !(codes[i] >= 0)).map(({ column }) => column);
-  const wrong = new Set([...unusable, ...Object.keys(record).filter((name) => !known.has(name))]);
+  const wrong = new Set([...unusable, ...Object.keys(record ?? {}).filter((name) => !known.has(name))]);
   if (wrong.size) stop("InvalidInput", "unknown or unusable: " + [...wrong]);
 };
 

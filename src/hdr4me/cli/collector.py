@@ -288,7 +288,6 @@ def send(
         Option(envvar="HDR4ME_TOKEN", metavar="<token>", help="An upload token, if the collector needs one."),
     ] = None,
     round: Annotated[int | None, Option(help="Number of the round; default: the latest open round.")] = None,
-    format: Annotated[str, Option(help="Upload format: arrow or ndjson.")] = "arrow",
     spool: Annotated[
         File, Option(metavar="<folder>", help="Keep the reports in this folder, to send them again.")
     ] = None,
@@ -330,7 +329,7 @@ def send(
         made.assign_ids(n)
     try:
         with progress("sending", len(made)) as advance, opt.named_options():
-            sent = send_spool(made, to, token=token, round=round, form=format, progress=advance)
+            sent = send_spool(made, to, token=token, round=round, progress=advance)
     except NotAccepted as error:
         how = "Give the token with --token or HDR4ME_TOKEN. " if "needs a token" in str(error) else ""
         again = f"hdr4me send {survey} --spool {folder} --to {to}"

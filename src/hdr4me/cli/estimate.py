@@ -168,7 +168,7 @@ def estimate(
         write_bytes(parquet, as_parquet(rows, (*full, *used), made))
         print_note(f"wrote {parquet}")
     if csv is not None:
-        text = as_csv(rows, (*columns, *(name for name in used if name == "unit")), made)
+        text = as_csv(rows, (*columns, *used), made)
         if to_stdout:
             sys.stdout.write(text)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -102,7 +103,7 @@ _NAMES = {name: f"--{name}" for name in _SAME} | {
     "mechanisms": "--mechanism", "columns": "--column", "pairs": "--pair-question", "blocks": "--block-question",
     "p": "--quantiles", "edges": "--histogram", "bins": "--histogram", "t": "--values",
     "during": "--duration", "method": "--recalibrate", "kind": "--interval", "url": "--to",
-    "min_reports": "--min-reports", "level": "--confidence", "form": "--format", "lambda_choice": "--lambda-choice",
+    "min_reports": "--min-reports", "level": "--confidence", "lambda_choice": "--lambda-choice",
     "origins": "--allow-origin",
     "retain_days": "--retain", "target": "TARGET", "date_format": "--date-format",
 }  # fmt: skip
@@ -249,7 +250,7 @@ def outputs_of(given: Sequence[Path] | None, *formats: str) -> list[File]:
 
 def check_outputs(outputs: Sequence[File], inputs: Sequence[File] = ()) -> None:
     """Check that each output can be written, and differs from inputs and other outputs."""
-    taken = {path.resolve(): "an input" for path in inputs if path is not None}
+    taken = {os.path.realpath(path): "an input" for path in inputs if path is not None}
     for path in filter(None, outputs):
         try:
             str(path).encode("utf-8")
@@ -259,16 +260,16 @@ def check_outputs(outputs: Sequence[File], inputs: Sequence[File] = ()) -> None:
             raise InvalidInput(f"{path} cannot be written: there is no folder {path.parent}")
         if path.is_dir():
             raise InvalidInput(f"{path} cannot be written: it is a directory")
-        if path.resolve() in taken:
-            raise InvalidInput(f"{path} cannot be written: it is also {taken[path.resolve()]}")
-        taken[path.resolve()] = "another output"
+        if os.path.realpath(path) in taken:
+            raise InvalidInput(f"{path} cannot be written: it is also {taken[os.path.realpath(path)]}")
+        taken[os.path.realpath(path)] = "another output"
 
 
 def check_twice(paths: Sequence[Path]) -> None:
     """Print a note if a file is given twice: its reports are then counted twice."""
-    resolved = [path.resolve() for path in paths]
+    resolved = [os.path.realpath(path) for path in paths]
     for path in sorted({path for path in resolved if resolved.count(path) > 1}):
-        print_note(f"warning: {path.name} is given more than once, and is counted each time")
+        print_note(f"warning: {Path(path).name} is given more than once, and is counted each time")
 
 
 def write_picture(path: Path, figure: Figure, made: Mapping[str, Any]) -> None:

@@ -101,10 +101,10 @@ def _check_quality(quality: DataQuality, allow_unusable: bool, *, notes: bool = 
     """Warn of faulty values; refuse the columns of `DataQuality.refused` unless `allow_unusable`."""
     from hdr4me.io.quality import refusal
 
-    for sentence in [*(quality.notes() if notes else ()), *(quality.unusable() if allow_unusable else ())]:
-        print_note(f"warning: {sentence}")
     if (refused := quality.refused()) and not allow_unusable:
         raise refusal(refused)
+    for sentence in [*(quality.notes() if notes else ()), *(quality.unusable() if allow_unusable else ())]:
+        print_note(f"warning: {sentence}")
 
 
 def show_quality(quality: DataQuality) -> None:

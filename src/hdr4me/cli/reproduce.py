@@ -88,7 +88,7 @@ def reproduce(
     opt.check("--workers", workers, workers >= 0, "a non-negative integer")
     opt.check("--seed", seed, seed >= 0, "a non-negative integer")
     opt.check("--cov19", cov19, cov19 is None or cov19.is_file(), "there is no such file")
-    files_used = (None if file is None else str(file.resolve()) for file in (cov19, path))
+    files_used = (None if file is None else os.path.realpath(file) for file in (cov19, path))
     settings = Settings(seed, normalization, *files_used)
     workers = workers or os.cpu_count() or 1
     work = output / "work"

@@ -65,7 +65,7 @@ def survey(
         Option(
             "--categories",
             metavar="<column=a,b,c>",
-            help="The categories of a column; of a date: weekday, month or hour (repeatable).",
+            help="The categories, or @FILE with one per line; of a date: weekday, month or hour (repeatable).",
         ),
     ] = None,
     defaults: Annotated[
@@ -243,14 +243,11 @@ def _is_records(source: Path) -> bool:
 def _from_records(files: RecordFiles, given: Mapping[str, Texts]) -> tuple[Schema, set[str]]:
     """The schema of the columns that the options name, and the columns whose missing values are declared."""
     from hdr4me.io.infer import infer_schema
-    from hdr4me.survey.times import PARTS
 
     texts = _by_column("--range", given["--range"], "column=low:high")
     ranges = {column: _range(column, text) for column, text in texts.items()}
     texts = _by_column("--categories", given["--categories"], "column=a,b,c")
-    lists = {
-        x: text if text in PARTS else [part.strip() for part in text.split(",")] for x, text in texts.items()
-    }
+    lists = {column: _listed(column, text) for column, text in texts.items()}
     defaults = _by_column("--default", given["--default"], "column=value")
     optional = given["--optional"] or []
     try:
@@ -266,10 +263,25 @@ def _from_records(files: RecordFiles, given: Mapping[str, Texts]) -> tuple[Schem
     except InvalidInput as refusal:
         if ranges or lists:
             raise
-        how = "use --range column=low:high and --categories column=a,b,c; other columns are ignored"
+        how = (
+            "use --range column=low:high and --categories column=a,b,c, or column=@FILE with one category per line; "
+            "other columns are ignored"
+        )
         raise InvalidInput(f"{refusal} ({how})") from None
     patterns = [*defaults, *optional]
     return schema, {x for x in schema.names if any(x == p or fnmatchcase(x, p) for p in patterns)}
+
+
+def _listed(column: str, text: str) -> list[str] | str | Path:
+    """Categories separated by commas, a part of the calendar, or the file after an @."""
+    from hdr4me.survey.times import PARTS
+
+    if text in PARTS:
+        return text
+    if not text.startswith("@") or "," in text:
+        return [part.strip() for part in text.split(",")]
+    opt.check("--categories", f"{column}={text}", Path(text[1:]).is_file(), f"there is no file {text[1:]}")
+    return Path(text[1:])
 
 
 def _range(column: str, text: str) -> tuple[float, float] | tuple[str, str]:
@@ -355,7 +367,7 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
     ]
     keys = ("mechanism", "epsilon", "bytes", *(("channel", "inputs", "counters") if verbose else ()))
     print_table(
-        f"Survey {made.fingerprint[:12]}: each user answers {made.sampled} of "
+        f"Survey {made.fingerprint[:12]}: each person answers {made.sampled} of "
         f"{counted(len(made.questions), 'question')}, ε = {made.epsilon:g} and "
         f"{counted(made.report_size, 'byte')} per report",
         ["dimensions", *("ε per answer" if key == "epsilon" else key for key in keys)],

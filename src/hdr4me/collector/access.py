@@ -12,6 +12,7 @@ from pathlib import Path
 
 from itsdangerous import BadSignature, TimestampSigner
 
+from hdr4me.collector.clock import CLOCK
 from hdr4me.collector.config import Settings
 from hdr4me.collector.errors import Refusal
 from hdr4me.collector.stores.protocol import ANYONE, Scope, Token
@@ -72,7 +73,7 @@ class Access:
         if scheme.lower() != b"bearer" or not given or len(given) > _LONGEST:
             raise Refusal(401, "the Authorization header must be: Bearer TOKEN")
         found: Grant | None = None
-        hashed, now = digest(given), time.time()
+        hashed, now = digest(given), CLOCK.now()
         for token in self.tokens:  # all, in constant time: the time reveals nothing about any token
             if hmac.compare_digest(hashed, token.sha256) and now < token.expires and len(given) >= _SHORTEST:
                 found = Grant(token.scope, token.number)
@@ -89,7 +90,7 @@ class Access:
         grant = self.grant(authorization)
         if grant is not None and grant.allows(scope):
             return grant
-        if scope == "send" and time.time() < self._open_until:
+        if scope == "send" and CLOCK.now() < self._open_until:
             return _ANYONE
         if grant is None:
             raise Refusal(401, f"this needs a token with the scope {scope}")

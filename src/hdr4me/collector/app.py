@@ -250,10 +250,12 @@ class _Routes:
     async def estimate(self, request: Request) -> Response:
         number = self._number(request)
         found = await self._c.read(self._c.answers.document, number, _asked(request))
-        if damaged := self._c.damaged(number):
-            found = {**found, "damaged_blocks": damaged}
+        damaged = self._c.damaged(number)
         if request.url.path.endswith(".csv"):
-            return Response(as_csv(found), media_type="text/csv; charset=utf-8")
+            headers = {"x-damaged-blocks": str(damaged)}
+            return Response(as_csv(found), media_type="text/csv; charset=utf-8", headers=headers)
+        if damaged:
+            found = {**found, "damaged_blocks": damaged}
         return _json(found)
 
     async def series(self, request: Request) -> Response:

@@ -71,6 +71,7 @@ def _folder(target: FilePath) -> tempfile.TemporaryDirectory[str]:
 def _copy_sqlite(path: Path, body: Path, despite_damage: bool) -> None:
     if not path.is_file():
         raise StoreUnavailable(f"{path} does not exist: there is no store to back up")
+    sqlite.check_log(path.resolve())
     with sqlite.store_errors(path), closing(sqlite.connect(path, readonly=True)) as source:
         sqlite.check_kind(source, path)
         if despite_damage:

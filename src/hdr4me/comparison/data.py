@@ -14,8 +14,9 @@ from hdr4me.errors import InvalidInput
 from hdr4me.io import DataQuality
 from hdr4me.io.quality import refusal
 from hdr4me.io.reading import read_records, read_table
-from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Time, Vector
+from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Vector
 from hdr4me.survey.columns import is_text
+from hdr4me.survey.times import Time
 
 _MOST_CATEGORIES = 1000  # a text column with more distinct values is treated as an identifier
 REMEDY = "remove the dimension from the schema"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.io.quality import FIELDS, DataQuality
-from hdr4me.survey import Calendar, Numeric, Schema, Survey, Time
+from hdr4me.survey import Numeric, Schema, Survey
 
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.perturb import Columns
@@ -62,9 +62,7 @@ def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
         )
     if "vector" in kinds and len(survey.schema) > 1:
         raise InvalidInput("a matrix holds vectors or numbers, not both: give a table with a column of lists")
-    refused = [
-        x for x in survey.schema if isinstance(x, Calendar | Time) or (x.is_derived and not x.is_number)
-    ]
+    refused = [x for x in survey.schema if x.is_time or (x.is_derived and not x.is_number)]
     if refused:
         raise InvalidInput(
             f"a matrix cannot hold a {refused[0].kind} dimension such as {refused[0].name!r}: "

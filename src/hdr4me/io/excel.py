@@ -7,6 +7,7 @@ from typing import Any
 
 from hdr4me.errors import FormatError, MissingDependency
 from hdr4me.io.text import without_twins
+from hdr4me.survey.values import suggestion
 
 MAGIC = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # .xlsx, .xlsb and .ods are ZIP files; .xls is a compound file
 
@@ -31,9 +32,10 @@ def read_sheet(path: str, sheet: str | None, names: Sequence[str] = ()) -> list[
         raise FormatError(f"{path} is not an Excel file, or is damaged or encrypted") from None
     header = without_twins([str(cell).strip() for cell in rows[0]]) if rows else []
     if missing := [name for name in names if name not in header]:
+        sheets = f" (--sheet selects one of {_listed(book.sheet_names)})" if len(book.sheet_names) > 1 else ""
         raise FormatError(
             f"{path} has no column {_listed(missing)} in the first row of the sheet "
-            f"{sheet or book.sheet_names[0]!r} (--sheet selects one of {_listed(book.sheet_names)})"
+            f"{sheet or book.sheet_names[0]!r}{suggestion(missing[0], header)}{sheets}"
         )
     cells = [[None if cell == "" else cell for cell in row] for row in rows[1:]]
     records = [dict(zip(header, row, strict=True)) for row in cells if any(x is not None for x in row)]

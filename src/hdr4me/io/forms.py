@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hdr4me.io.source import RecordFiles
-from hdr4me.survey import Calendar, Schema, Time
+from hdr4me.survey import Schema
 from hdr4me.survey.columns import is_text, texts_as_numbers
-from hdr4me.survey.times import Moment
 from hdr4me.survey.values import is_missing_number
 
 
@@ -27,7 +26,7 @@ def in_plain_form(batch: pa.RecordBatch, options: RecordFiles, schema: Schema) -
     for name, reader in schema.readers.items():
         j = batch.schema.get_field_index(name)
         column: Any = batch.column(j)
-        if isinstance(reader, Calendar | Time):
+        if reader.is_time:
             column = _plain_times(column, options)
         elif not reader.is_text and is_text(column.type):
             column = _plain_numbers(column, options)
@@ -77,6 +76,8 @@ def _typed(column: Any, options: RecordFiles) -> Any:
     if not n_unknown:
         return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
     encoded = pc.dictionary_encode(_plain_times(_without_gaps(column), options))
+    from hdr4me.survey.times import Moment
+
     moments = [Moment.of(text) for text in encoded.dictionary.to_pylist()]
     if all(moment is not None and moment.day is not None for moment in moments):
         return pa.array([moment.time for moment in moments if moment], pa.timestamp("us")).take(

@@ -7,15 +7,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from hdr4me.errors import InvalidInput
 from hdr4me.io.reading import as_files, column_types, file_kind, read_table
-from hdr4me.survey import Calendar, Categorical, Dimension, Numeric, Schema, Time
+from hdr4me.survey import Categorical, Dimension, Numeric, Schema
+from hdr4me.survey.category_file import read_list
 from hdr4me.survey.columns import is_text
-from hdr4me.survey.times import Moment
+from hdr4me.survey.times import Calendar, Moment, Time
 from hdr4me.survey.values import as_number, is_missing_number, suggestion
 
 _WILD = "*?["
@@ -27,7 +29,7 @@ def infer_schema(
     records: Any,
     *,
     ranges: Mapping[str, tuple[Any, Any]] | None = None,
-    categories: Mapping[str, Sequence[Any] | str] | None = None,
+    categories: Mapping[str, Sequence[Any] | str | Path] | None = None,
     columns: Sequence[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
     optional: Sequence[str] = (),
@@ -44,7 +46,8 @@ def infer_schema(
         A frame, an Arrow table, a list of dictionaries, or files (`RecordFiles`), of which the first one is used.
     ranges, categories
         (low, high) of numeric dimensions, and the categories of categorical ones. For dates and times, the range is a
-        pair of ISO 8601 strings, and the categories are "weekday", "month" or "hour".
+        pair of ISO 8601 strings, and the categories are "weekday", "month" or "hour". A `Path` is a file with one
+        category per line.
     columns
         The columns to include, in this order; all columns of the records unless given.
     defaults
@@ -114,19 +117,24 @@ def infer_schema(
         "text": "text columns without categories",
         "time": "columns of dates or times without a range (or categories: weekday, month or hour)",
     }
-    for kind, what in lacks.items():
-        if names := [x for x in asked if kinds[x] == kind and x not in bounds and x not in lists]:
-            raise InvalidInput(
-                f"{what}: {shown(names)}; give each a range or categories, or select the columns of the survey"
-                + (" (the first line may be a record, so columns are numbered)" if unknown else "")
-            )
+    undeclared = [x for x in asked if x not in bounds and x not in lists]
+    found_lacks = [
+        f"{what}: {shown(names)}"
+        for kind, what in lacks.items()
+        if (names := [x for x in undeclared if kinds[x] == kind])
+    ]
+    if found_lacks:
+        raise InvalidInput(
+            f"{'; '.join(found_lacks)}; give each a range or categories, or select the columns of the survey"
+            + (" (the first line may be a record, so columns are numbered)" if unknown else "")
+        )
     return Schema(
         _dimension(x, kinds[x], bounds.get(x), lists.get(x), chosen.get(x), x in wanted) for x in asked
     )
 
 
 def _dimension(
-    name: str, kind: str, bounds: Any, categories: Sequence[Any] | None, default: Any, optional: bool
+    name: str, kind: str, bounds: Any, categories: Sequence[Any] | Path | None, default: Any, optional: bool
 ) -> Dimension:
     if isinstance(categories, str):
         return Calendar(name, categories, default, optional=optional)
@@ -139,8 +147,11 @@ def _dimension(
             )
         return Time(name, bounds[0], bounds[1], _unit(*bounds), optional)
     if categories is not None or (kind == "truth" and bounds is None):
-        listed = ["false", "true"] if categories is None else categories
-        made = Categorical(name, listed, default, optional=optional)
+        if isinstance(categories, Path):
+            listed, file = read_list(categories), categories.name
+        else:
+            listed, file = tuple(("false", "true") if categories is None else categories), None
+        made = Categorical(name, listed, default, optional=optional, file=file)
         if kind == "truth" and made.find(True) is None and made.find(False) is None:
             raise InvalidInput(
                 f"column {name!r} holds Booleans, but neither true nor false is one of its categories"

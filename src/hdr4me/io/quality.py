@@ -23,7 +23,7 @@ from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey import Schema, Survey
 from hdr4me.survey.canonical import parse
 from hdr4me.survey.dimension import FAULTS, UNDECLARED
-from hdr4me.survey.times import NO_TIMES
+from hdr4me.survey.values import NO_TIMES
 
 FORMAT, VERSION = "hdr4me-data-quality", 1
 
@@ -137,6 +137,8 @@ def judge(quality: DataQuality, *, allow_unusable: bool = False) -> None:
 
 def refusal(unusable: Sequence[str], remedy: str = "allow it (--allow-unusable)") -> InvalidInput:
     """The error for columns that are refused."""
+    if any(UNDECLARED in sentence for sentence in unusable):
+        remedy = f"accept missing and unknown values (hdr4me survey --default or --optional), or {remedy}"
     if any("not numbers" in sentence for sentence in unusable):
         remedy = f"set --thousands and --decimal if the numbers have such separators, or {remedy}"
     if any(NO_TIMES in sentence for sentence in unusable):

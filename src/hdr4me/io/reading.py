@@ -147,7 +147,7 @@ def _typed(part: Part, names: Sequence[str] = (), *, head: bool = False) -> pa.T
             file = pa.ipc.open_file(_open_binary(part.path, stack))
             table = file.schema.empty_table() if head else file.read_all()
         elif kind == "excel":
-            table = table_of(read_sheet(part.path, options.sheet))
+            table = table_of(read_sheet(part.path, options.sheet, names))
         else:
             text = stack.enter_context(open_text(part.path, options.encoding))
             if not is_lines(text):

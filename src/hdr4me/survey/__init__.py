@@ -11,12 +11,10 @@ from hdr4me.survey.numeric import Numeric, Product
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema, Tolerance
 from hdr4me.survey.survey import Survey
-from hdr4me.survey.times import Calendar, Time
 from hdr4me.survey.vector import Vector
 
 __all__ = [
     "DIMENSIONS",
-    "Calendar",
     "Categorical",
     "Dimension",
     "Numeric",
@@ -25,7 +23,6 @@ __all__ = [
     "Schema",
     "Selection",
     "Survey",
-    "Time",
     "Tolerance",
     "Vector",
 ]

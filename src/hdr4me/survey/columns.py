@@ -19,7 +19,6 @@ from hdr4me.channels.codebook import PRECISION
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.derived import outer_point
 from hdr4me.survey.dimension import FAULTS, FRACTION_BITS, Dimension
-from hdr4me.survey.times import Time
 from hdr4me.survey.values import as_number, is_missing_number
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def _valid(array: Any) -> NDArray[Any]:
 def _numbers(column: Any, dimension: Numeric) -> tuple[Any, int]:
     """An array of a primitive type, and the number of strings that are not numbers; these are null or NaN."""
     kind, types = column.type, pa.types
-    if isinstance(dimension, Time):
+    if dimension.is_time:
         return _times_as_numbers(column, dimension)
     if types.is_dictionary(kind):
         return _numbers(_plain_dictionary(column).dictionary_decode(), dimension)
@@ -125,7 +124,7 @@ def _numbers(column: Any, dimension: Numeric) -> tuple[Any, int]:
     raise InvalidInput(f"column {dimension.name!r} is of type {kind}: numbers are expected{hint}")
 
 
-def _times_as_numbers(column: Any, dimension: Time) -> tuple[Any, int]:
+def _times_as_numbers(column: Any, dimension: Numeric) -> tuple[Any, int]:
     """The numbers of dates and times, each distinct value by the rule of a device, and the number of unknown values."""
     distinct, indices = _encoded([_times_as_text(column, dimension.name)])
     numbers = np.array([dimension.number(value) for value in distinct], np.float64)

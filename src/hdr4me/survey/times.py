@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from hdr4me.survey.categorical import Categorical
 from hdr4me.survey.numeric import Numeric
-from hdr4me.survey.values import check_name, is_missing_number, refused
+from hdr4me.survey.values import NO_TIMES, check_name, is_missing_number, refused
 
 _DAY = 86_400_000_000  # microseconds
 UNITS = {"s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "day": _DAY, "week": 7 * _DAY}
@@ -30,7 +30,6 @@ PARTS = {
 _CLOCK = r"([0-2]\d):([0-5]\d)(?::([0-5]\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d:?\d\d)?"
 _ISO = re.compile(rf"(\d{{4}}-\d\d-\d\d)?(?:(?:[T ]|^){_CLOCK})?", re.ASCII)
 _EXPECTED = "a date or time such as 2013-01-31, 2013-01-31 17:30 or 17:30"
-NO_TIMES = "not dates or times"
 
 
 class Moment(NamedTuple):
@@ -105,6 +104,7 @@ class Time(Numeric):
     """
 
     kind = "time"
+    is_time = True
     _unknown = NO_TIMES
 
     start: str = ""
@@ -177,6 +177,7 @@ class Calendar(Categorical):
 
     kind = "calendar"
     _column = "CalendarColumn"
+    is_time = True
     _unknown = NO_TIMES
 
     part: str

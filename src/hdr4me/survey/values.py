@@ -16,6 +16,7 @@ from hdr4me.errors import InvalidInput
 
 _WHOLE = re.compile("-?[0-9]+[.]0+")
 _SHOWN = 8  # names in an error message
+NO_TIMES = "not dates or times"
 _MISSING = ("", "na", "n/a", "nan", "-nan", "+nan", "null", "none")
 
 

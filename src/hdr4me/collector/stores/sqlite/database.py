@@ -189,14 +189,20 @@ def side_files(path: Path) -> list[Path]:
     return [beside for kind in ("-wal", "-shm", "-journal") if (beside := Path(f"{path}{kind}")).exists()]
 
 
-def check_log(path: Path, owner: bytes) -> None:
+def lock_file(path: Path) -> Path:
+    """The file that a collector locks; it contains the id of the store that was last opened under this name."""
+    return Path(f"{path}.lock")
+
+
+def check_log(path: Path) -> None:
     """Refuse a write-ahead log that another store left under this name: SQLite would write it into this one.
 
-    `owner` is the id of the store that used the log, if it is known. A restored file is not in the mode of a log.
+    A restored file is not in the mode of a log.
     """
-    log = Path(f"{path}-wal")
+    log, lock = Path(f"{path}-wal"), lock_file(path)
     if not path.exists() or not log.exists() or not log.stat().st_size:
         return
+    owner = lock.read_bytes() if lock.exists() else b""
     with path.open("rb") as file:
         restored = file.read(20)[18:20] == b"\1\1"
     if not restored and owner:
@@ -216,6 +222,7 @@ class SqliteRegistry(Registry):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path, self.name = real_path(path), str(path)
+        check_log(self.path)
         self._connection = connect(self.path)
         prepare(self._connection, self.path)
 

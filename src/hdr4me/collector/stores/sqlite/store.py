@@ -65,12 +65,12 @@ class SqliteStore(Store):
         self._lock = threading.RLock()
         self._live: dict[int, Live] = {}
         self._next_fresh = FRESH
-        self._loaded = self._stale_log = False
+        self._loaded = self._stale_log = self._appended = False
         self._closing = ExitStack()
-        lock = self.path.with_name(self.path.name + ".lock")
+        lock = files.lock_file(self.path)
         try:
             self._closing.enter_context(locked(lock, 0.0))
-            files.check_log(self.path, lock.read_bytes())
+            files.check_log(self.path)
             files.create(self.path)
             self._closing.enter_context(files.locked_inode(self.path))
             self._connection: sqlite3.Connection | None = files.connect(self.path)
@@ -247,6 +247,7 @@ class SqliteStore(Store):
                 made = self._merged(connection, block, change)
                 change.made.append(made)
                 connection.execute(INSERT_BLOCK, made.row())
+        self._appended = True
         with self._remembering():
             self._follow(change)
             for (block, rows), made in zip(blocks, change.made, strict=True):
@@ -418,18 +419,18 @@ class SqliteStore(Store):
             with self._remembering():
                 finalized = Live(round, live.survey, "finalized", live.opened, live.closed, total.n_reports)
                 self._live[round] = finalized
-            self._shrink()
+            connection = self._ready()
+            if 2 * files.pragma(connection, "freelist_count") > files.pragma(connection, "page_count"):
+                self._rewrite(connection)
             self._stale_log = not self._emptied_log()
             return finalized.public()
 
-    def _shrink(self) -> None:
-        """Return the space of deleted rows, if it is more than half of the file."""
-        connection = self._ready()
+    def _rewrite(self, connection: sqlite3.Connection) -> None:
+        """Write the file in the order of the random block numbers, without the space of deleted rows."""
         try:
             with files.store_errors(self.path):
-                if 2 * files.pragma(connection, "freelist_count") > files.pragma(connection, "page_count"):
-                    connection.execute("vacuum")
-        except StoreUnavailable as error:  # the rows are overwritten already
+                connection.execute("vacuum")
+        except StoreUnavailable as error:  # deleted rows are overwritten already
             log.warning("%s", error)
 
     def free_space(self) -> int | None:
@@ -442,6 +443,8 @@ class SqliteStore(Store):
             try:
                 while self._forget_order(_LAST_HOUR):
                     pass
+                if self._appended:  # new blocks are at the end of the file, in the order of arrival
+                    self._rewrite(self._connection)
                 self._emptied_log()
             except StoreError as error:  # the log stays, and is read from there
                 log.warning("%s", error)
