@@ -560,10 +560,10 @@ def test_one_wrong_reading_finalizes_nothing_and_retention_goes_on_afterwards(
     write(store, arrivals(small_survey, 5, HOUR + 24_000))  # under a clock that was 1,000 days ahead
     store.close_round(1, now=NOW + timedelta(days=1000))
     today = NOW + timedelta(days=1)
-    kept = finalize_due(store, now=today, grace_days=7, steady=True)
+    kept = finalize_due(store, now=today, grace_days=7)
     assert (kept.finalized, store.round(1).closed) == ((), today.date())
-    assert finalize_due(store, now=today + timedelta(days=7), grace_days=7, steady=True).finalized == ()
-    assert finalize_due(store, now=today + timedelta(days=8), grace_days=7, steady=True).finalized == (1,)
+    assert finalize_due(store, now=today + timedelta(days=7), grace_days=7).finalized == ()
+    assert finalize_due(store, now=today + timedelta(days=8), grace_days=7).finalized == (1,)
 
 
 def test_a_jump_is_shown_and_nothing_is_finalized(small_survey: Survey) -> None:

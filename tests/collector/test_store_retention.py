@@ -43,13 +43,10 @@ def test_without_a_grace_period_a_round_is_finalized_the_day_after(two: Any) -> 
     assert finalize_due(two, now=NOW + timedelta(days=1), grace_days=0).finalized == (1,)
 
 
-def test_a_clock_that_was_set_back_is_reported_and_finalizes_nothing(two: Any) -> None:
-    early = finalize_due(two, now=NOW - timedelta(days=3), grace_days=7)
-    assert early.finalized == ()
-    assert "the store has a round of 2026-03-01: set the clock" in (early.clock or "")
-    write(two, [Arrival(2, b"z" * 16, b"\0\0\1", HOUR + 30 * 24)])
-    kept = finalize_due(two, now=NOW + timedelta(days=20), grace_days=7)
-    assert kept.finalized == ()
-    assert kept.clock is not None
-    assert "the store has reports of hour" in kept.clock
-    assert finalize_due(two, now=NOW + timedelta(days=30), grace_days=7).finalized == (1,)
+def test_dates_in_the_future_are_corrected_and_nothing_is_finalized(two: Any) -> None:
+    earlier = NOW - timedelta(days=3)
+    kept = finalize_due(two, now=earlier, grace_days=7)
+    assert kept == ((), "the clock says 2026-02-26, and the store has a round of 2026-03-01")
+    assert [(r.opened, r.closed) for r in two.rounds()] == [(earlier.date(),) * 2, (earlier.date(), None)]
+    assert finalize_due(two, now=earlier + timedelta(days=7), grace_days=7) == ((), None)
+    assert finalize_due(two, now=earlier + timedelta(days=8), grace_days=7).finalized == (1,)

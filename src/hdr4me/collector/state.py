@@ -274,7 +274,7 @@ class Collector:
         """Keep only the tallies of rounds whose grace period is over."""
         now, days = datetime.fromtimestamp(self.clock.now(), UTC), self.settings.retain_days
         try:
-            kept = await self.read(finalize_due, self.store, now=now, grace_days=days, steady=True)
+            kept = await self.read(finalize_due, self.store, now=now, grace_days=days)
         except HDR4MEError as error:
             self.log.failure("rounds were not finalized", error)
             return

@@ -379,31 +379,23 @@ def covered(quarantines: Sequence[Quarantine], hour: int, source: int) -> bool:
 
 
 class Kept(NamedTuple):
-    """The result of `finalize_due`: the rounds that were finalized, and a sentence if the clock cannot be trusted."""
+    """The result of `finalize_due`: the rounds that were finalized, and a sentence if dates were corrected."""
 
     finalized: tuple[int, ...]
     clock: str | None = None
 
 
-def finalize_due(store: Store, *, now: datetime, grace_days: int, steady: bool = False) -> Kept:
-    """Finalize every round that was closed more than `grace_days` full days ago.
+def finalize_due(store: Store, *, now: datetime, grace_days: int) -> Kept:
+    """Finalize every round that was closed more than `grace_days` full days ago; the clock is known to be steady.
 
-    If the clock is behind the times in the store, it is or was wrong, and no round is finalized. If the clock is known
-    to be `steady`, it was wrong: dates in the future become today. A damaged round is not finalized, so that a backup
-    can still help: Damaged is raised.
+    Dates after today were written under a wrong clock: they become today, and no round is finalized. A damaged round
+    is not finalized, so that a backup can still help: Damaged is raised.
     """
-    rounds, day, hour = store.rounds(), day_of(now), int(now.timestamp() // 3600)
-    days = [known for r in rounds for known in (r.opened, r.closed) if known is not None]
-    hours = [arrival.hour for r in rounds if r.state != "finalized" for arrival in store.arrivals(r.number)]
-    text = f"the clock says {day}, and the store has a round of {max(days, default=day)}"
-    if steady and max(days, default=day) > day:
+    rounds, day = store.rounds(), day_of(now)
+    latest = max((known for r in rounds for known in (r.opened, r.closed) if known is not None), default=day)
+    if latest > day:
         store.correct_dates(day)
-        return Kept((), text)
-    if max(days, default=day) > day:
-        return Kept((), f"{text}: set the clock")
-    if max(hours, default=hour) > hour and not steady:
-        text = f"the clock says hour {hour}, and the store has reports of hour {max(hours)}: set the clock"
-        return Kept((), text)
+        return Kept((), f"the clock says {day}, and the store has a round of {latest}")
     last = day - timedelta(days=grace_days + 1)
     due = [r.number for r in rounds if r.state == "closed" and r.closed is not None and r.closed <= last]
     return Kept(tuple(store.finalize(number).number for number in due))
