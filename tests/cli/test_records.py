@@ -178,7 +178,9 @@ def test_patterns_defaults_and_spaces(run, plain, people: Path, tmp_path: Path) 
 def test_dimensions_that_refuse_missing_values_are_listed(run, people: Path, tmp_path: Path) -> None:
     asked = ("--mechanism", "duchi", "--json")
     message = run("survey", people, "--range", "p1=0:1", "--categories", "town=Bath,Ely", *asked).err
-    assert "Records with a missing p1 and town are refused; declare a default or optional" in message
+    assert (
+        "Missing values of p1 and town are refused; declare a default or optional to accept them" in message
+    )
     silent = run("survey", people, "--range", "p1=0:1", "--default", "p1=0.5", *asked).err
     assert "missing" not in silent
     schema = tmp_path / "s.toml"
@@ -188,7 +190,7 @@ def test_dimensions_that_refuse_missing_values_are_listed(run, people: Path, tmp
         '[[dimensions]]\nname = "c"\ncategories = ["x", "y"]\n'
     )
     message = run("survey", schema, *asked).err
-    assert "Records with a missing c are refused" in message
+    assert "Missing values of c are refused" in message
     many = tmp_path / "many.json"
     many.write_text(json.dumps({"dimensions": [{"name": f"x{j}", "low": 0, "high": 1} for j in range(9)]}))
     assert "x2 and 6 more are refused" in run("survey", many, *asked).err

@@ -1,4 +1,4 @@
-"""Ten files of different make, each from the file to an estimate on the command line.
+"""Ten and more files of different make, each from the file to an estimate on the command line.
 
 The data are real tables of statsmodels and scikit-learn, in the forms in which people have such files. A case lists the
 commands of a person who knows the columns, but not how the file is written. At most two commands may fail, and the
@@ -91,6 +91,13 @@ def excel(folder: Path) -> Truth:
     return {"age": frame["age"].mean()}
 
 
+def excel_dates(folder: Path) -> Truth:
+    days = pd.to_datetime(repeated(pd.read_csv(STATSMODELS / "co2" / "co2.csv", dtype=str))["date"])
+    pd.DataFrame({"day": days, "month": days}).to_excel(folder / "co2.xlsx", index=False)
+    shares = {f"month {name}": (days.dt.month_name() == name).mean() for name in ("January", "June")}
+    return {"day": (days - pd.Timestamp("1958-01-01")).dt.days.mean()} | shares
+
+
 def nested(folder: Path) -> Truth:
     frame = repeated(voters())
     rows = [
@@ -172,6 +179,11 @@ CASES = {
         "✗ survey voters.xlsx --range age=18:100 --epsilon 4 -o survey.json",
         "survey voters.xlsx --range age=18:100 --epsilon 4 -o survey.json --sheet Voters",
         "perturb survey.json voters.xlsx -o r.parquet --sheet Voters",
+    )),
+    "Excel with dates": Case(excel_dates, (
+        "✗ survey co2.xlsx --range day=0:20000 --categories month=month --epsilon 4 -o survey.json",
+        "survey co2.xlsx --range day=1958-01-01:2002-01-01 --categories month=month --epsilon 4 -o survey.json",
+        "perturb survey.json co2.xlsx -o r.parquet",
     )),
     "nested JSON": Case(nested, (
         "✗ survey voters.json --range age=18:100 --categories party=0,1,2,3,4,5,6 --epsilon 4 -o survey.json",

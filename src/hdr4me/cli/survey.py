@@ -319,7 +319,7 @@ def _missing(schema: Schema, declared: set[str]) -> list[str]:
     if not strict:
         return []
     return [
-        f"note: Records with a missing {_shortened(strict)} are refused; declare a default or optional to accept them"
+        f"note: Missing values of {_shortened(strict)} are refused; declare a default or optional to accept them"
     ]
 
 

@@ -118,7 +118,8 @@ def _described(dimension: Dimension) -> tuple[str, Any]:
     match dimension:
         case Time(start=start, end=end):
             missing = ", or no value" if dimension.optional else ""
-            return f"a date or time from {start} to {end}{missing}", _WHEN
+            example = _WHEN if start[2] == ":" else start[:10] + _WHEN[10:]  # a time of day may have any date
+            return f"a date or time from {start} to {end}{missing}", example
         case Numeric(low=low, high=high):
             default = "" if dimension.default is None else f", or {dimension.default:g} if it is missing"
             missing = ", or no value" if dimension.optional else default
