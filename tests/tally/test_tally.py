@@ -116,10 +116,10 @@ def test_other_things_do_not_merge(mixed: Survey) -> None:
 def test_bad_reports_are_counted_by_reason(mixed: Survey, some_reports: np.ndarray, reason: str) -> None:
     mixture = np.concatenate([some_reports[:5], block(BAD[reason]), some_reports[5:9]])
     seen: list[Rejected] = []
-    tally = Tally(mixed).add_block(mixture, on_rejected=seen.append, where="f", first_row=100)
+    tally = Tally(mixed).add_block(mixture, on_rejected=seen.append, where="f")
     assert tally.rejected == {reason: 1}
     assert tally.n_reports == 9
-    assert [(r.where, r.content) for r in seen] == [("f, row 106", BAD[reason].hex())]
+    assert [(r.where, r.content) for r in seen] == [("f, row 6", BAD[reason].hex())]
     assert tally.counts.tolist() == Tally(mixed).add_block(some_reports[:9]).counts.tolist()
     assert Tally(mixed).add_block(mixture) == tally
     with pytest.raises(FormatError, match=reason):

@@ -32,14 +32,34 @@ from hdr4me.registry import Registry
 
 
 class Family(AnswerFormat):
-    """A set of outputs, and the heavy outputs of each input."""
+    """A set of outputs, and the heavy outputs of each input.
+
+    By default the input is one of `size` categories, and an output is one integer with a counter of its own.
+    """
 
     name: ClassVar[str]
     response_class: ClassVar[str] = "hdr4me.channels.k_subset_response:KSubsetResponse"
+    size: int
 
     @property
     @abstractmethod
     def n_outputs(self) -> int: ...
+
+    @cached_property
+    def inputs(self) -> tuple[Input, ...]:
+        return (Input("category", self.size),)
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        return (Field(self.n_outputs),)
+
+    @property
+    def n_counters(self) -> int:
+        return self.n_outputs
+
+    @property
+    def per_report(self) -> int:
+        return 1
 
     @property
     @abstractmethod

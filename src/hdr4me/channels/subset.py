@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import comb
 
-from hdr4me.channels.channel import Draws, Input
+from hdr4me.channels.channel import Draws
 from hdr4me.channels.k_subset import SetFamily
 from hdr4me.channels.proof import ONE
 
@@ -32,10 +32,6 @@ class Subset(SetFamily):
     def __post_init__(self) -> None:
         self.check_integer("size", 2, MAX_SIZE)
         self.check_integer("chosen", 1, self.size - 1)
-
-    @property
-    def inputs(self) -> tuple[Input, ...]:
-        return (Input("category", self.size),)
 
     @property
     def n_items(self) -> int:

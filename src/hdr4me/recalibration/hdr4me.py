@@ -129,7 +129,6 @@ class Guarantee:
     """P(at least one dimension deviates by more): the probability in the theorem."""
     probability_all: float
     """P(every dimension deviates by more): the premise of the proof."""
-    log_probability_all: float
 
     def __str__(self) -> str:
         return (
@@ -144,5 +143,4 @@ def guarantee(method: str, inputs: Inputs) -> Guarantee | None:
         return None
     threshold = normal.L1_THRESHOLD if method == "l1" else normal.L2_THRESHOLD
     law = (inputs.bias, inputs.standard_errors, threshold)
-    log_all = normal.log_probability_all_exceed(*law)
-    return Guarantee(threshold, normal.probability_some_exceed(*law), math.exp(log_all), log_all)
+    return Guarantee(threshold, normal.probability_some_exceed(*law), normal.probability_all_exceed(*law))

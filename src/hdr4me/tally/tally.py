@@ -85,7 +85,6 @@ class Tally:
         *,
         on_rejected: OnRejected | None = None,
         where: str = "block",
-        first_row: int = 0,
         numbers: Sequence[int] | NDArray[np.integer[Any]] | None = None,
         threads: int = 1,
     ) -> Tally:
@@ -97,8 +96,8 @@ class Tally:
             One row of bytes for each report.
         on_rejected
             Called with a `Rejected` (reason, where, content) for each rejected report.
-        where, first_row, numbers
-            The name of the block, and the number of its first row or of each row, for messages.
+        where, numbers
+            The name of the block and the number of each row, for messages; rows are counted from 1 unless given.
         threads
             The number of threads.
         """
@@ -124,7 +123,7 @@ class Tally:
             self._rejected.update(Reason(code).text for code in status[bad].tolist())
         else:
             for row in bad.tolist():
-                position = f"{where}, row {first_row + row + 1 if numbers is None else numbers[row]}"
+                position = f"{where}, row {row + 1 if numbers is None else numbers[row]}"
                 content = reports[row].tobytes().hex()
                 self.reject(Rejected(Reason(int(status[row])), position, content), on_rejected)
         return self

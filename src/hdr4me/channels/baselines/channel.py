@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from hdr4me.channels.channel import Draws, Field, Input
+from hdr4me.channels.channel import Draws
 from hdr4me.channels.k_subset import Family
 
 MAX_SIZE = 4096  # categories of a baseline
@@ -30,22 +30,6 @@ class Hadamard(Family):
     def __post_init__(self) -> None:
         self.check_integer("size", 2, MAX_SIZE)
         self.check_integer("blocks", 1, self.size)
-
-    @property
-    def inputs(self) -> tuple[Input, ...]:
-        return (Input("category", self.size),)
-
-    @cached_property
-    def fields(self) -> tuple[Field, ...]:
-        return (Field(self.n_outputs),)
-
-    @property
-    def n_counters(self) -> int:
-        return self.n_outputs
-
-    @property
-    def per_report(self) -> int:
-        return 1
 
     @cached_property
     def width(self) -> int:

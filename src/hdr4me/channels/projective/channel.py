@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property, reduce
 from typing import Any, Self
 
-from hdr4me.channels.channel import Draws, Field, Input
+from hdr4me.channels.channel import Draws
 from hdr4me.channels.k_subset import Family
 from hdr4me.channels.projective.field import MAX_POWER, MODULI, dot, inverse, is_order, minus, times
 from hdr4me.errors import FormatError, InvalidInput
@@ -50,10 +50,6 @@ class Projective(Family):
             raise InvalidInput.of("length", self.length, f"an integer >= 2 with at most {MAX_POINTS} points")
         self.check_integer("size", 2, self.n_outputs)
 
-    @property
-    def inputs(self) -> tuple[Input, ...]:
-        return (Input("category", self.size),)
-
     @cached_property
     def n_outputs(self) -> int:
         return n_points(self.order, self.length)
@@ -61,18 +57,6 @@ class Projective(Family):
     @cached_property
     def n_heavy(self) -> int:
         return n_points(self.order, self.length - 1)
-
-    @cached_property
-    def fields(self) -> tuple[Field, ...]:
-        return (Field(self.n_outputs),)
-
-    @property
-    def n_counters(self) -> int:
-        return self.n_outputs
-
-    @property
-    def per_report(self) -> int:
-        return 1
 
     def vector(self, index: int, length: int | None = None) -> tuple[int, ...]:
         """The vector of a point of this space, or of a space with vectors of `length`."""
