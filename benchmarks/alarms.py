@@ -41,8 +41,9 @@ def main(path: Path) -> None:
     lines = [
         "# Alarms",
         "",
-        f"{REPORTS:,} reports; false alarms among {HONEST} honest tallies for each of five populations, at a nominal "
-        f"{100 * LEVEL:g} % over all looks; poisoned: 1 % at the cell of the largest decoded value; p-value at most "
+        f"{REPORTS:,} reports; false alarms among {HONEST} tallies without poisoned reports for each of five "
+        f"populations, at a nominal {100 * LEVEL:g} % over all audits; poisoned: 1 % at the cell of the "
+        f"largest decoded value; p-value at most "
         "over the populations (level 0.1 %).",
         "",
         "| table | ε | cells | false alarms | poisoning detected in | largest p-value |",
@@ -60,11 +61,16 @@ def main(path: Path) -> None:
             for law in laws.values():
                 for _ in range(HONEST):
                     false += bool(
-                        watch(_tally(survey, rng.multinomial(REPORTS, law / law.sum())), level=LEVEL).alarms
+                        watch(
+                            _tally(survey, rng.multinomial(REPORTS, law / law.sum())), false_alarm_rate=LEVEL
+                        ).alarms
                     )
                 counts = rng.multinomial(REPORTS - REPORTS // 100, law / law.sum())
                 counts[worst] += REPORTS // 100
-                p = min([a.p_value for a in watch(_tally(survey, counts), level=0.5).alarms], default=1.0)
+                p = min(
+                    [a.p_value for a in watch(_tally(survey, counts), false_alarm_rate=0.5).alarms],
+                    default=1.0,
+                )
                 found, largest = found + (p <= 0.001), max(largest, p)
             total = HONEST * len(laws)
             lines.append(

@@ -61,7 +61,7 @@ def surveys() -> list[Survey]:
             Categorical("smoker", ["no", "yes"]),
             Categorical("truth", ["False", "True"]),
             Categorical("rooms", ["1", "2", "3.0", "3.5", "-7"], default="2"),
-            Categorical("twins", ["TRUE", "true", "3", "3.0", "a"], default="a"),
+            Categorical("same labels", ["TRUE", "true", "3", "3.0", "a"], default="a"),
             Categorical("colour", ["red", "green", "blue", "missing"], default="missing"),
             Categorical("names", ["constructor", "__proto__", "toString", "é", "ε", "\U0001f600"]),
         ]

@@ -291,7 +291,7 @@ def measured(pid: int, port: int, source: Iterator[bytes], connections: int, sec
 
 
 def sources(survey: hd.Survey, rows: Any, peer: bool) -> dict[str, Callable[[], Iterator[bytes]]]:
-    """The three forms, as requests that are made when they are asked for."""
+    """The three forms, as requests that are made when they are requested."""
     path = "/v1/rounds/1/lines" if peer else "/v1/rounds/1/reports"
     n = 60 if peer else 300
     found: dict[str, Callable[[], Iterator[bytes]]] = {

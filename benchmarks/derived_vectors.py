@@ -17,10 +17,14 @@ from typing import Any
 
 from client_values import LABELS, NUMBERS
 from client_vectors import SECRET, SERIES, plain
+from hdr4me.channels import KSubset
+from hdr4me.channels.projective import Projective
+from hdr4me.channels.projective.field import MODULI
+from hdr4me.channels.proof import ONE
 from hdr4me.client.client import answer, draw_questions
 from hdr4me.client.prf import Stream, Use
 from hdr4me.errors import PrivacyWarning
-from hdr4me.survey import Categorical, Dimension, Numeric, Product, Schema, Survey
+from hdr4me.survey import Categorical, Dimension, Numeric, Product, Question, Schema, Survey
 from hdr4me.survey.derived import Bucket, Hash, Joint, Outer, Prefix
 
 WORDS = [
@@ -34,6 +38,27 @@ WORDS = [
     "x" * 100,
     "12047",
     "3.0",
+    "\x1c",
+    "\x1cab",
+    "12\x1f",
+    "\ud55c\u200d\U0001f468",
+    "\ufb01",
+]
+EDGES = [
+    18,
+    65,
+    120,
+    0,
+    0.1,
+    -1.5,
+    17.999999999999996,
+    "17.999999999999999",
+    "\x1c18\x1d",
+    " \x85true",
+    5e-324,
+    -5e-324,
+    1e9,
+    999999999.9999999,
 ]
 AGE, SEX = Bucket("age", [0, 18, 65, 120], default=30), Categorical("sex", ["f", "m"], default="m")
 ZIP = Categorical("zip", ["10", "12", "20", "\U0001f600"], default="20")
@@ -44,19 +69,30 @@ KINDS: dict[str, list[Dimension]] = {
     "joint": [Joint("who", [SEX, AGE]), Joint("three", [ZIP, SEX, WORD])],
     "hash": [WORD, Hash("many", 1_000_000, seed=2**53 - 1, default="?", column="word")],
     "prefix": [Prefix("area", [ZIP], 2), Prefix("first", [WORD], 1)],
+    "nested": [
+        Joint("all", [Prefix("area", [ZIP], 2), Bucket("half", [-1.5, 0, 0.1, 1e9], 0, "x"), SEX, AGE])
+    ],
     "outer": [Outer("moments", [X, Y, Numeric("z", 0, 1, default=0)], [2, 1, 0.5], [4, 1.5, 0.3], norm=3)],
     "product": [X, Y, Product("both", ["x", "y"])],
 }
 
 
 def surveys() -> list[Survey]:
-    """Each kind under a small and a large budget."""
+    """Each kind under a small and a large budget; texts with every field of a prime power."""
+    words = [Hash(f"word{q}", q, seed=q, default="none", column="word") for q in MODULI]
+    ones = [
+        KSubset("projective", 1.0, Projective(q, q, 3 if q < 50 else 2), ONE // (q + 1) * 2) for q in MODULI
+    ]
+    questions = [Question((j,), channel) for j, channel in enumerate(ones)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         return [
-            Survey(Schema(asked), epsilon, name=kind, mechanism="duchi")
-            for kind, asked in KINDS.items()
-            for epsilon in (1.0, 24.0)
+            *(
+                Survey(Schema(asked), epsilon, name=kind, mechanism="duchi")
+                for kind, asked in KINDS.items()
+                for epsilon in (1.0, 24.0)
+            ),
+            Survey.from_questions(Schema(words), epsilon=4.0, sampled=4, questions=questions, name="fields"),
         ]
 
 
@@ -67,7 +103,7 @@ def record(survey: Survey, rng: random.Random) -> dict[str, Any]:
         strange = rng.random() < 1 / 3
         value: Any
         if name in ("age", "x", "y", "z"):
-            value = rng.choice([*NUMBERS, 18, 65, 120, 0, 0.1, -1.5]) if strange else rng.uniform(-6, 130)
+            value = rng.choice([*NUMBERS, *EDGES]) if strange else rng.uniform(-6, 130)
         elif strange or reader.kind == "hash":
             value = rng.choice([*LABELS, *WORDS])
         else:

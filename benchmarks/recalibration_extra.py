@@ -14,13 +14,13 @@ from hdr4me.recalibration import recalibrate, recalibrate_frequencies
 
 Floats = NDArray[np.float64]
 
-N_DIMS, N_CATEGORIES, N_USERS = 10, 50, 100_000
+DIMS, CATEGORY_COUNT, USERS = 10, 50, 100_000
 METHODS = ("norm_sub", "auto", "base_cut", "bayes", "l1", "l2")
 
 
 def _collected(encoding: str, epsilon: float, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     """True frequencies of one Zipf dimension, their estimates and standard errors at m = 1."""
-    v, r = N_CATEGORIES, N_USERS // N_DIMS
+    v, r = CATEGORY_COUNT, USERS // DIMS
     zipf = 1 / np.arange(1, v + 1)
     f = rng.permutation(zipf / zipf.sum())
     counts = rng.multinomial(r, f)

@@ -97,13 +97,13 @@ def z_of(row: Row, name: str, bar: float = 0.0) -> float:
 
 
 def increase_z(row: Row) -> float:
-    """How surely `auto` exceeds 1.02 × the better of naive and clip; above 2 it does."""
+    """The z-score of the hypothesis that `auto` exceeds 1.02 × the better of naive and clip; above 2 it does."""
     naive = float(row["excess_naive"]) > float(row["excess_clip"])
     return z_of(row, "excess_naive" if naive else "excess_clip")
 
 
 def undecided(row: Row) -> bool:
-    """Whether a bar is neither surely met nor surely missed."""
+    """Whether a requirement is neither significantly met nor significantly missed."""
     if increase_z(row) > -2:
         return True
     expected = z_of(row, "excess_announced")

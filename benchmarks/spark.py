@@ -8,7 +8,7 @@ counts, because other work on the machine only ever adds time. All answers are c
 The SQL competitors do less: they check nothing, and their answer is rows of (dimension, code, count).
   sql decoded   explode the report into slots, decode dimension and code, group by both: what one would write first
   sql slots     explode into three-byte slots, group by the bytes, decode only the groups: the fastest we found
-  sql flat      a table of (dimension, code) that somebody exploded beforehand; its preparation is not counted
+  sql flat      a table of (dimension, code) that someone exploded beforehand; its preparation is not counted
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 import hdr4me as hd
 from hdr4me.io import write_reports
 
-N_DIMS = 100
+DIMS = 100
 Way = Callable[[], NDArray[np.int64]]
 
 
@@ -36,7 +36,7 @@ def make_reports(path: Path, survey: Any, n_reports: int) -> None:
     """Reports with uniform codes; the m dimensions of each are one from every m-th part of the schema."""
     rng = np.random.default_rng(1)
     m, cells = survey.sampled, survey.questions[0].channel.n_counters
-    step = N_DIMS // m
+    step = DIMS // m
     with write_reports(path, survey) as writer:
         for n in np.diff(np.linspace(0, n_reports, 21).astype(int)).tolist():
             block = np.zeros((n, m, 3), np.uint8)
@@ -53,7 +53,7 @@ def ways(session: Any, survey: Any, path: Path) -> dict[str, Way]:
     engine, frame = hd.engines.spark(session), session.read.parquet(str(path))
 
     def by_rows(rows: list[Any]) -> NDArray[np.int64]:
-        counts = np.zeros(N_DIMS * cells, np.int64)
+        counts = np.zeros(DIMS * cells, np.int64)
         for dimension, code, count in rows:
             counts[int(dimension) * cells + int(code)] = count
         return counts
@@ -97,7 +97,7 @@ def ways(session: Any, survey: Any, path: Path) -> dict[str, Way]:
 
 def measure(session: Any, sampled: int, n_reports: int, rounds: int, folder: Path) -> dict[str, Any]:
     """Seconds of each way: the first run, and the best of the rounds."""
-    schema = hd.Schema(hd.Numeric(f"x{j}", -1, 1) for j in range(N_DIMS))
+    schema = hd.Schema(hd.Numeric(f"x{j}", -1, 1) for j in range(DIMS))
     survey = hd.Survey(schema, epsilon=float(sampled), sampled=sampled)
     path = folder / f"reports-{sampled}.parquet"
     make_reports(path, survey, n_reports)

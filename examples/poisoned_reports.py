@@ -27,7 +27,9 @@ def p_value(share: float, n: int) -> float:
     tally.counts[:] = rng.multinomial(n - round(share * n), expected / expected.sum())
     tally.counts[worst] += round(share * n)
     tally.n_reports = n
-    return max(1e-12, min([alarm.p_value for alarm in watch(tally, level=0.5).alarms], default=1.0))
+    return max(
+        1e-12, min([alarm.p_value for alarm in watch(tally, false_alarm_rate=0.5).alarms], default=1.0)
+    )
 
 
 # %%

@@ -18,8 +18,8 @@ from hdr4me.io.report import pack, unpack
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 
 # A busy machine is no failure: examples have no deadline.
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("house")
+settings.register_profile("hdr4me", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("hdr4me")
 
 ONE = 1 << 32
 

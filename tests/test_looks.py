@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hdr4me as hd
+from hdr4me.pages.html import table
 from hdr4me.tally import Tally
 
 
@@ -94,3 +95,19 @@ def test_a_large_budget_gives_a_warning() -> None:
     schema = hd.Schema([hd.Numeric("a", 0, 1)])
     with pytest.warns(hd.errors.PrivacyWarning, match="factor of 7e"):
         hd.Survey(schema, epsilon=200.0, mechanism="duchi")
+
+
+def test_a_figure_says_which_rows_it_omits() -> None:
+    """Of many categories only those that differ significantly are drawn, which a note below the figure states."""
+    survey = hd.Survey(hd.Schema([hd.Categorical("town", [f"town {i}" for i in range(300)])]), epsilon=1.0)
+    tally = Tally(survey)
+    tally.counts[:], tally.n_reports = 100, 1000
+    drawn = tally.estimate().plot()
+    assert len(drawn.axes) == 1
+    assert "of 300 estimates is shown" in " ".join(drawn.get_supxlabel().split())
+
+
+def test_a_table_aligns_columns_and_groups_numbers() -> None:
+    shown = table(["name", "none", "users", "share"], [["a", None, 30_000, "< 0.001"], ["b", "x", 2e4, 0.25]])
+    assert "<th class='text'>none</th><th>users</th><th>share</th>" in shown
+    assert "<td class='text'>–</td><td>30,000</td><td>&lt; 0.001</td>" in shown

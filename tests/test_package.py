@@ -1,4 +1,4 @@
-"""What is built can be installed: the wheel holds what it needs, and a device needs nothing beside it."""
+"""What is built can be installed: the wheel holds what it needs, and a device needs nothing else."""
 
 import os
 import re

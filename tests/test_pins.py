@@ -1,4 +1,4 @@
-"""What is built and measured with stays the same until somebody moves it on purpose."""
+"""What is built and measured with stays the same until someone moves it on purpose."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The words of this project are the field's: a list of words that must not come back.
 
-Scanned are names, docstrings, comments, messages and pages. Quotations of the paper in docs/errata.md (lines that begin
-with ">") are exempt. Survey documents, reports, tallies and ledgers keep the keys of their first version.
+Names, docstrings, comments, messages, pages and tests are scanned. Quotations of the paper in docs/errata.md (lines
+that begin with ">") are exempt. Survey documents, reports, tallies and ledgers keep the keys of their first version.
 """
 
 from __future__ import annotations
@@ -24,6 +24,15 @@ BANNED = {
     r"permanent (answers?|noise)|lasting (answers?|noise)": "memoized responses",
     r"honest (intervals?|errors?)|short intervals?": "conservative, approximate interval",
     r"heavy sets?": "k-subset response",
+    r"crowds?": "shuffle model",
+    r"lasting": "memoized",
+    r"twins?": "discretized table",
+    r"houses?|doors?|shel(f|ves)|seal(s|ed)?|stamped": "package, interface, snapshot, finalize, provenance",
+    r"honest populations?|honest tall(y|ies)": "users who follow the protocol",
+    r"somebody|anybody": "someone, anyone, users",
+    r"taken[ _]for|(was|is|are|were) asked for": "treated as, requested",
+    r"foreseen?|foresees": "predict, predicted",
+    r"whilst|amongst|upon|hereby|thereof": "while, among, on",
     r"n_(users|dims|sampled|draws)": "users, dims, sampled, draws",
 }
 # what machines read and hash: the keys of the survey document
@@ -33,15 +42,27 @@ KEPT = {
         "src/hdr4me/collector/pages/",
         "clients/javascript/",
         "docs/decisions/survey-document.md",
+        "tests/javascript/",
+        "tests/survey/",
     )
 }
+FOLDERS = "src", "docs", "clients", "examples", "tests", "benchmarks"
+COMMON = {
+    "ε",
+    "Σ",
+    "Π",
+    "Δ",
+    "π",
+    "Φ",
+    "χ",
+}  # the budget, sums, products, differences, and standard mathematical symbols
 SUFFIXES = {".py", ".pyi", ".md", ".js", ".mjs", ".html", ".css", ".toml", ".json", ".yml"}
 PATTERN = re.compile(rf"(?<![A-Za-z])({'|'.join(BANNED)})(?![A-Za-z])", re.IGNORECASE)
 
 
 def texts() -> list[Path]:
     """The files that a user or a contributor reads."""
-    folders = [path for name in ("src", "docs", "clients", "examples") for path in (ROOT / name).rglob("*")]
+    folders = [path for name in FOLDERS for path in (ROOT / name).rglob("*")]
     skipped = {
         "node_modules",
         "vendor",
@@ -49,7 +70,12 @@ def texts() -> list[Path]:
         "__pycache__",
         "gallery",
         "reference",
-    }  # the last two are generated
+        "results",
+        "golden",
+        "golden.py",
+        "vectors",
+        "test_vocabulary.py",
+    }  # generated files, and this list
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + [
         path for path in folders if path.suffix in SUFFIXES and not skipped & set(path.parts)
     ]
@@ -73,7 +99,7 @@ def test_no_word_of_the_list_is_used() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["as foretold", "Told by", "a whole number from 1", "harm_of_fakes", "n_users"]
+    "line", ["as foretold", "Told by", "a whole number from 1", "harm_of_fakes", "n_users", "taken_for"]
 )
 def test_the_list_is_found(line: str) -> None:
     assert PATTERN.search(line)
@@ -82,3 +108,13 @@ def test_the_list_is_found(line: str) -> None:
 @pytest.mark.parametrize("line", ["a story", "stored", "predicted", "users"])
 def test_other_words_are_not(line: str) -> None:
     assert not PATTERN.search(line)
+
+
+def test_a_symbol_has_one_meaning_in_the_errata_and_the_report() -> None:
+    """The Greek symbols of both pages are in the glossary's table; s and a, which had two meanings, are not used."""
+    glossary = (ROOT / "docs/glossary.md").read_text("utf-8").partition("## Symbols of the paper")[2]
+    listed = set(re.findall(r"[α-ωΑ-Ω]\*?", "".join(re.findall(r"^\| (.*?) \|", glossary, re.MULTILINE))))
+    for page in ("docs/errata.md", "docs/reproduction/report.md"):
+        text = (ROOT / page).read_text("utf-8")
+        assert set(re.findall(r"[α-ωΑ-Ω]\*?", text)) <= listed | COMMON, page
+        assert not re.findall(r"(?<![\w'’(-])[sa](?=[²³_√·/]| = )", text), page

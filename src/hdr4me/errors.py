@@ -15,8 +15,10 @@ Each message names the parameter, its value and what is allowed.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+_SHOWN = 8  # names in an error message
 
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
@@ -61,6 +63,7 @@ class InvalidInput(HDR4MEError, ValueError):
         self.parameters: tuple[str, ...] = ()
         self.value: Any = None
         self.allowed = ""
+        self.one_of = False
 
     @classmethod
     def of(cls, parameter: str, value: Any, allowed: str) -> InvalidInput:
@@ -70,10 +73,22 @@ class InvalidInput(HDR4MEError, ValueError):
         return error
 
     @classmethod
-    def missing(cls, *parameters: str) -> InvalidInput:
-        """Required parameters are missing."""
-        error = cls(f"{' and '.join(parameters)} {'is' if len(parameters) == 1 else 'are'} missing")
-        error.parameters = parameters
+    def missing(cls, *parameters: str, one_of: bool = False) -> InvalidInput:
+        """Required parameters are missing; with `one_of`, one of them is required.
+
+        >>> print(InvalidInput.missing("users", "dims", "epsilon"))
+        users, dims and epsilon are missing
+        >>> print(InvalidInput.missing("epsilon", "tolerance", one_of=True))
+        epsilon or tolerance is missing: give one of them
+        """
+        *first, last = parameters
+        together = f"{', '.join(first)}{' or ' if one_of else ' and '}{last}" if first else last
+        error = cls(
+            f"{together} is missing: give one of them"
+            if one_of
+            else f"{together} {'are' if first else 'is'} missing"
+        )
+        error.parameters, error.one_of = parameters, one_of
         return error
 
     def renamed(self, names: Mapping[str, str]) -> InvalidInput:
@@ -82,7 +97,7 @@ class InvalidInput(HDR4MEError, ValueError):
             return self
         called = tuple(names.get(parameter, parameter) for parameter in self.parameters)
         if not self.allowed:
-            return InvalidInput.missing(*called)
+            return InvalidInput.missing(*called, one_of=self.one_of)
         error = InvalidInput(f"{called[0]} {self.value!r} is not allowed: {self.allowed}")
         error.parameters, error.value, error.allowed = called, self.value, self.allowed
         return error
@@ -97,11 +112,11 @@ class FormatError(HDR4MEError):
 
 
 class FingerprintMismatch(FormatError):
-    """A report or tally belongs to another survey; the message has both fingerprints."""
+    """A report or tally belongs to another survey; the message has the beginning of both fingerprints."""
 
     def __init__(self, what: str, expected: str, found: str) -> None:
         super().__init__(
-            f"{what} belongs to survey {printable(found[:64])}, expected survey {expected}: use its own survey"
+            f"{what} belongs to survey {printable(found[:12])}, not to {expected[:12]}: use files of one survey"
         )
         self.expected = expected
         self.found = found
@@ -125,3 +140,23 @@ class NotReachable(HDR4MEError):
 
 class MissingDependency(HDR4MEError):
     """An optional package is not installed."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of an error message about an unknown name: the nearest known name, or nothing."""
+    from difflib import get_close_matches
+
+    lower = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), lower, 1, 0.6)
+    return f"; did you mean {lower[near[0]]!r}?" if near else ""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The end of an error message about an unknown name: the nearest known name, or all if there are few.
+
+    >>> suggestion("Age", ["age", "income"]), suggestion("x", ["age", "income"])
+    ("; did you mean 'age'?", '; known are age, income')
+    """
+    names = list(known)
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return nearest(name, names) or f"; known are {', '.join(names[:_SHOWN]) or 'none'}{more}"

@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
-from hdr4me.errors import InvalidInput
+from hdr4me.errors import InvalidInput, nearest
 
 T = TypeVar("T")
 
@@ -61,7 +61,8 @@ class Registry(Generic[T]):
 
     def __getitem__(self, name: str) -> T:
         if not isinstance(name, str) or name not in self:
-            raise InvalidInput.of(self.noun, name, f"one of {', '.join(self.names)}")
+            near = nearest(name, self.names) if isinstance(name, str) else ""
+            raise InvalidInput.of(self.noun, name, f"one of {', '.join(self.names)}{near}")
         item = self._items[name]
         if isinstance(item, str):
             module, _, attribute = item.partition(":")

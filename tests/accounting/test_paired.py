@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from hdr4me.accounting.rounds import paired_rounds
 from hdr4me.cli.app import app
+from hdr4me.client import Client, Ledger, MemoizedClient
 from hdr4me.client.client import decide
 from hdr4me.errors import InvalidInput
 from hdr4me.io import Report
@@ -95,8 +96,78 @@ def test_answers_after_the_row_budget_is_spent_are_not_printed_as_certain(tmp_pa
     command = ["rounds", str(tmp_path / "0"), str(tmp_path / "1")]
     found = CliRunner().invoke(app, [*command, "--json"])
     document = json.loads(found.stdout)
-    assert "Answers may be stale" in document["note"]
+    assert "cannot be estimated" in document["note"]
     assert document["rows"][0]["change"]["upper"] > 80  # the true change
     assert "note" not in json.loads(CliRunner().invoke(app, [*command, "--row-budget", "2", "--json"]).stdout)
     with pytest.raises(InvalidInput, match="row_budget = 0 is not allowed"):
         paired_rounds(survey, *weeks, row_budget=0)
+
+
+STALE = "may be stale after round 1: give the round number"
+
+
+@pytest.fixture
+def declared() -> Tally:
+    """The second week of 400 users who moved from 10 to 90, if the survey declares the row budget."""
+    survey = Survey(Schema([Numeric("load", 0, 100), Categorical("pet", ["cat", "dog"])]), 4.0, row_budget=1)
+    tally = Tally(survey)
+    for i in range(400):
+        secret = hashlib.sha256(b"device %d" % i).digest()
+        _, paid = decide(survey, secret, {"load": 10, "pet": "cat"}, (), 1)
+        reported, _ = decide(survey, secret, {"load": 90, "pet": "dog"}, paid, 0)
+        tally.add([Report(survey.fingerprint, reported)])
+    return tally
+
+
+def test_one_late_tally_of_a_survey_with_a_row_budget_has_no_intervals(declared: Tally) -> None:
+    """Nothing about the second week is printed as certain, by any statistic, before or after re-calibration."""
+    answers = [declared.estimate(), declared.estimate().recalibrate()]
+    answers += [declared.ask(name) for name in ("variance", "sd", "quantile", "distribution")]
+    for answer in answers:
+        assert set(answer.status) == {STALE}
+        assert np.isnan(answer.interval()).all()
+        assert {(row["lower"], row["upper"], row["standard_error"]) for row in answer.table()} == {
+            (None,) * 3
+        }
+    declared.round_number = 2
+    assert set(declared.estimate().status) == {"may be stale: the row budget of 1 is spent before round 2"}
+    declared.round_number = 1  # then the same counts would be current
+    assert set(declared.estimate().status) == {"ok"}
+    assert np.isfinite(declared.estimate().interval()).all()
+
+
+def test_the_commands_say_that_a_late_tally_may_be_stale(declared: Tally, tmp_path: Path) -> None:
+    path = tmp_path / "week-2.tally"
+    declared.save(path)
+    command = ["estimate", str(path)]
+    assert STALE in CliRunner().invoke(app, command).stdout
+    rows = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["rows"]
+    assert [(row["lower"], row["status"]) for row in rows] == [(None, STALE)] * 3
+    assert "lower" in CliRunner().invoke(app, [*command, "--round-number", "1"]).stdout
+    change = CliRunner().invoke(app, ["rounds", str(path), str(path), "--json"])
+    assert "cannot be estimated" in json.loads(change.stdout)["note"]  # the survey's own row budget
+
+
+def test_a_row_budget_is_part_of_the_document_and_only_if_it_is_declared(tmp_path: Path) -> None:
+    schema = Schema([Numeric("load", 0, 100)])
+    plain, declared = Survey(schema, 1.0), Survey(schema, 1.0, row_budget=3)
+    assert "row_budget" not in plain.to_json()
+    assert Survey.from_json(declared.to_json()).row_budget == 3
+    assert declared.series != plain.series
+    ledger = Ledger(tmp_path / "ledger.json")
+    with pytest.raises(
+        InvalidInput, match="reports_per_survey = 1 is not allowed: the survey's row_budget, 3"
+    ):
+        MemoizedClient(declared, ledger)
+    assert MemoizedClient(declared, Ledger(tmp_path / "ledger.json", reports_per_survey=3)).report(
+        {"load": 5}
+    )
+    for wrong in (0, -1, True, 1.5, "3", 65_537):
+        with pytest.raises(InvalidInput, match="row_budget"):
+            Survey(schema, 1.0, row_budget=wrong)  # type: ignore[arg-type]
+
+
+def test_two_stages_without_a_declared_budget_have_the_budget_of_the_default_ledger() -> None:
+    survey = Survey(Schema([Categorical("pet", ["cat", "dog"])]), 1.0, memoized_epsilon=3.0)
+    tally = Tally(survey).add(Client(survey).report({"pet": "cat"}) for _ in range(10))
+    assert set(tally.estimate().status) == {STALE}

@@ -1,4 +1,4 @@
-"""Alarms: none for honest populations, and alarms for poisoned reports. All draws are seeded."""
+"""Alarms: none for users who follow the protocol, and alarms for poisoned reports. All draws are seeded."""
 
 import json
 import math
@@ -25,7 +25,7 @@ R = 100_000
 
 
 def populations(n_levels: int) -> list[np.ndarray]:
-    """Difficult honest populations: all at one end, half at each end, narrow, uniform, skewed."""
+    """Difficult populations of honest users: all at one end, half at each end, narrow, uniform, skewed."""
     level = np.linspace(0, 1, n_levels)
     at_end, ends = np.zeros(n_levels), np.zeros(n_levels)
     at_end[-1] = 1.0
@@ -56,7 +56,7 @@ def test_tables_of_honest_reports_raise_no_alarm(name: str) -> None:
     for shares in populations(len(rows)):
         for _ in range(10):
             counts = rng.multinomial(20_000, shares @ rows / (shares @ rows).sum())
-            alarms += bool(watch(fill(tally, counts), level=0.2).alarms)
+            alarms += bool(watch(fill(tally, counts), false_alarm_rate=0.2).alarms)
     assert alarms <= 20
 
 
@@ -83,7 +83,7 @@ def test_categories_of_honest_reports_raise_no_alarm(categorical: str) -> None:
         for i in range(400):
             x = (0, i % 2, i % 12)[run % 3]
             counts[list(channel.counters(channel.sample(x, draws)))] += 1
-        alarms += bool(watch(fill(Tally(survey), counts), level=0.2).alarms)
+        alarms += bool(watch(fill(Tally(survey), counts), false_alarm_rate=0.2).alarms)
     assert alarms <= 14
 
 
@@ -96,7 +96,7 @@ TABLES = [
 
 @pytest.mark.parametrize(("name", "epsilon"), TABLES)
 def test_one_per_cent_at_the_top_cell_is_detected(name: str, epsilon: float) -> None:
-    """Poisoned reports at the cell with the largest decoded value, among three honest populations."""
+    """Poisoned reports at the cell with the largest decoded value, among three populations of honest users."""
     rng = np.random.default_rng(11)
     tally = table_tally(name, epsilon)
     channel = tally.survey.channels[0]
@@ -106,7 +106,7 @@ def test_one_per_cent_at_the_top_cell_is_detected(name: str, epsilon: float) -> 
     for shares in populations(len(rows))[1:4]:
         counts = rng.multinomial(R - R // 100, shares @ rows / (shares @ rows).sum())
         counts[int(np.argmax(channel.decoders["value"]))] += R // 100  # type: ignore[attr-defined]
-        found = watch(fill(tally, counts), level=0.001)
+        found = watch(fill(tally, counts), false_alarm_rate=0.001)
         assert found.alarms, (name, epsilon)
 
 
@@ -116,7 +116,7 @@ def test_three_cells_and_three_rows_explain_all_counts() -> None:
     shares = np.full(3, 1 / 3) @ rows
     counts = (R * 0.99 * shares).astype(np.int64)
     counts[-1] += R // 100
-    # There is an honest population with exactly these shares.
+    # There is a population of honest users with exactly these shares.
     weights = np.linalg.solve(rows.T, counts / counts.sum())
     assert weights.min() > 0
     assert evidence(rows, counts, np.random.default_rng(1)) < math.log(1000)
@@ -167,13 +167,13 @@ def test_copies() -> None:
 
 
 def test_looks_share_the_false_alarm_rate() -> None:
-    """All looks together: Σ 6/(π²k²) = 1. A p-value that is an alarm at the first look is none at the thousandth."""
+    """All audits together: Σ 6/(π²k²) = 1. A p-value that is an alarm at the first audit is none at the thousandth."""
     tally = table_tally("duchi", 1.0)
     low = 0.2689
     counts = np.array([int(1000 * low) - 65, 0])
     counts[1] = 1000 - counts[0]
     fill(tally, counts)
-    first, later = (watch(tally, look=k) for k in (1, 1000))
+    first, later = (watch(tally, audits_before=k) for k in (0, 999))
     assert first.alarms
     assert not later.alarms
     assert sum(6 / (math.pi * k) ** 2 for k in range(1, 100_000)) < 1
@@ -224,10 +224,10 @@ def test_manipulation_bound_of_aimed_reports_and_of_categories() -> None:
 
 def test_bad_input_is_refused() -> None:
     tally = table_tally("duchi", 1.0)
-    with pytest.raises(InvalidInput, match=r"level = 1\.5 is not allowed"):
-        watch(tally, level=1.5)
-    with pytest.raises(InvalidInput, match="look = 0 is not allowed"):
-        watch(tally, look=0)
+    with pytest.raises(InvalidInput, match=r"false_alarm_rate = 1\.5 is not allowed"):
+        watch(tally, false_alarm_rate=1.5)
+    with pytest.raises(InvalidInput, match="audits_before = -1 is not allowed"):
+        watch(tally, audits_before=-1)
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:
@@ -250,10 +250,10 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         CliRunner().invoke,
         ["audit", str(tmp_path / "survey.json"), "--false-alarm-rate", "1e-7", "--tally"],
     )
-    told = run(app, [*base, str(tmp_path / "day.tally"), "--reports", str(tmp_path / "reports.parquet")])
-    assert told.exit_code == 0, told.output
-    assert "No alarm" in told.output
-    assert "Poisoned reports that imitate users with other values" in told.output
+    stated = run(app, [*base, str(tmp_path / "day.tally"), "--reports", str(tmp_path / "reports.parquet")])
+    assert stated.exit_code == 0, stated.output
+    assert "No alarm" in stated.output
+    assert "Poisoned reports that imitate users with other values" in stated.output
     loud = run(app, [*base, str(tmp_path / "bad.tally"), "--json"])
     assert loud.exit_code == 1
     document = json.loads(loud.stdout)
@@ -275,7 +275,7 @@ def test_a_channel_of_an_unknown_large_kind_has_no_bounds(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("present", [0.5, 0.2, 0.05])
-def test_the_manipulation_bound_of_an_optional_number_knows_that_it_is_a_ratio(present: float) -> None:
+def test_the_manipulation_bound_of_an_optional_number_is_that_of_a_ratio(present: float) -> None:
     """Expected counts if a share of the users has the value 0, or 120, and 1 % poisoned reports are in one cell."""
     survey = hd.Survey(hd.Schema([hd.Numeric("age", 0, 120, optional=True)]), epsilon=1.0)
     marginal = survey.channels[0].response.marginal()

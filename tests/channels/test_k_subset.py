@@ -180,7 +180,7 @@ def test_a_tampered_weight_is_refused() -> None:
 
 
 def test_a_budget_that_32_bits_cannot_express_is_refused() -> None:
-    """Where W is no heavier than a uniform draw the channel would say nothing, or decode by a division by nought."""
+    """If W is at most that of a uniform draw, reports have no information, or decoding divides by zero."""
     with pytest.raises(InvalidInput, match=r"not more likely|cannot express"):
         subset_selection(1e-12, 10)
     with pytest.raises(InvalidInput, match="cannot express"):

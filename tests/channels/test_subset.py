@@ -61,7 +61,7 @@ def test_documents() -> None:
 
 
 class Words:
-    """Draws from given words, which notes how many bits were asked for."""
+    """Draws from given words, which records how many bits were requested."""
 
     def __init__(self, words: list[int]) -> None:
         self.words: Iterator[int] = iter(words)

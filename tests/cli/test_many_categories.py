@@ -135,7 +135,7 @@ def test_a_survey_says_why(run: Run, tmp_path: Path) -> None:
     shown = run("survey", tmp_path / "survey.json", "--verbose")
     text = " ".join((shown.out + shown.err).split())
     assert "grr for 4 categories: least expected error" in text
-    assert "subset for 100 categories: least expected error, with sets of 27" in text
+    assert "subset for 100 categories: least expected error; a report is a set of 27" in text
     assert "projective for 4,043 categories: one number of 2 bytes instead of the 1,087 numbers" in text
     why = [channel["why"] for channel in run("survey", tmp_path / "survey.json", "--json").json["channels"]]
     assert sum(reason is None for reason in why) == 1

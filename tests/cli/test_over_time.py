@@ -53,6 +53,9 @@ def test_rounds_as_a_table_and_a_figure(run: Any, weeks: list[Path], tmp_path: P
     assert "age" in shown.out
     assert "does not average out" in shown.err
     assert (tmp_path / "trend.svg").read_text().startswith("<?xml")
+    stale = run("rounds", *weeks)  # a row budget of 1: averages and last changes of three rows
+    assert stale.out.count("no bound") == 6
+    assert "Changes after round 1 cannot be estimated" in stale.err
 
 
 def test_rounds_that_cannot_be_compared(plain: Any, weeks: list[Path], tmp_path: Path) -> None:
@@ -73,8 +76,8 @@ def test_a_ledger_in_words(run: Any, plain: Any, tmp_path: Path) -> None:
     shown = run("ledger", "show", path, "--every", "week")
     assert shown.code == 0
     assert survey.series[:12] in shown.out
-    assert "Spent ε: 2 in total, 2 of the limit of 16 in the last 7 days" in shown.out
-    assert "ε = 14 left; the checksum is valid (1 writes)" in shown.err
+    assert "ε = 2 of the limit of 16 is used in the last 7 days" in shown.out
+    assert "ε = 14 left; the checksum of the file is valid" in shown.err
     document = run("ledger", "show", path, "--json").json
     assert document["total"] == 2.0
     assert document["series"][0]["memoized_responses"] == 1
@@ -91,7 +94,9 @@ def test_a_plan_in_the_shuffle_model_and_over_time(run: Any, plain: Any) -> None
     assert "100,000 shuffled reports are (0.0848, 1e-06)-differentially private" in shown.out
     assert "allows a local ε of up to" in shown.out
     assert "30 rounds with fresh noise: up to ε = 120 in total" in shown.out
-    assert "Not hidden" in shown.out
+    assert "Participation is not hidden" not in shown.out + shown.err
+    whole = run(*plan, "--collect-every", "day", "--duration", "30d", "--verbose").err
+    assert "Participation is not hidden" in whole
     small_sample = ("plan", "--users", 2_000, "--dims", 1, "--epsilon", 1, "--mechanism", "duchi")
     document = run(
         *small_sample, "--shuffled", "1e-6", "--collect-every", "week", "--duration", "1y", "--json"

@@ -4,9 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hdr4me as hd
+from hdr4me.mechanisms import registry
+from hdr4me.mechanisms.duchi import Duchi
 
 CASE = (
     *("analyze", "--epsilon", "0.1", "--users", "10000", "--dims", "100", "--sampled", "100"),
@@ -116,6 +119,22 @@ def test_square_wave_and_its_table_are_on_one_domain(run: Callable[..., Any]) ->
     assert "square_wave is biased: --calibrated and --discretized remove the bias" in run(*arguments).err
 
 
+def test_a_biased_law_without_an_affine_mean_is_analyzed(
+    run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Cubic(Duchi):
+        def mean(self, t: Any) -> Any:
+            return np.asarray(t, dtype=np.float64) ** 3
+
+        def parts(self, t: Any) -> Any:
+            return super().parts(t**3)
+
+    monkeypatch.setitem(registry._known, "cubic", registry.Registered("cubic", Cubic))
+    arguments = ["analyze", "--mechanism", "cubic", "--epsilon", "1", "--users", "1000", "--values", "0.5"]
+    assert run(*arguments, "--json").json["bias"] == pytest.approx(0.5**3 - 0.5)
+    assert "cubic is biased" in run(*arguments).err
+
+
 def test_one_dimension_is_reported_by_default(run: Callable[..., Any]) -> None:
     found = run(
         "analyze", "--mechanism", "duchi", "--epsilon", "1", "--users", "2000", "--dims", "10", "--json"
@@ -137,7 +156,7 @@ def test_tolerances_by_name_are_in_own_units(run: Callable[..., Any], tmp_path: 
     assert found["tolerance"] == pytest.approx(5 / 120)
     assert list(found["own_units"]) == ["delay"]  # nothing was asked of the distance
     words = run(*base)
-    assert "Errors in own units" in words.out
+    assert "margins of error in own units" in words.out
     for bad in ("delay=", "=5", "delay=soon", "nothing=5"):
         assert "tolerance" in run(*base, "--tolerance", bad).err
 
@@ -207,9 +226,15 @@ def test_plan_in_words(run: Callable[..., Any]) -> None:
         "-v",
     )
     assert found.code == 1
-    assert "±0.1 is not reached with 95 % probability; ±" in found.out
-    assert "±0.1 is kept by each with" in found.out
+    assert "the nearest tolerance is ±" in found.err
     assert "square_wave (raw)" in found.out
+
+
+def test_a_plan_without_any_bound_prints_no_infinite_number(run: Callable[..., Any]) -> None:
+    shown = run("plan", "--users", "10", "--dims", "1000", "--epsilon", "0.1")
+    assert "no bound holds for each of 1,000 means" in shown.out
+    assert "no bound" in shown.out.splitlines()[-2]
+    assert "inf" not in shown.out.replace("information", "")
 
 
 def test_not_reachable_is_an_answer(run: Callable[..., Any]) -> None:
@@ -233,7 +258,7 @@ def test_not_reachable_is_an_answer(run: Callable[..., Any]) -> None:
     nearest = document.json["nearest"]["options"][0]
     assert nearest["tolerance_joint"] is None  # with two answers per dimension, some dimension has none
     assert nearest["small_sample"] is True
-    assert "the nearest tolerance is ±∞" in words.err
+    assert "probability; there are too few answers" in words.err
 
 
 EVERYTHING = ("plan", "--users", "20000", "--dims", "50", "--epsilon", "1", "--tolerance", "0.05")
@@ -277,10 +302,10 @@ ONE = ("analyze", "--mechanism", "piecewise", "--epsilon", "1", "--users", "100"
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("plan", "--tolerance", "0.05"), "--users and --dims and --epsilon are missing"),
+        (("plan", "--tolerance", "0.05"), "--users, --dims and --epsilon are missing"),
         (
             ("plan", "--users", "9", "--dims", "5"),
-            "--tolerance is missing",
+            "--epsilon or --tolerance is missing: give one of them",
         ),
         (("plan", "--users", "0", "--dims", "5", "--epsilon", "1"), "--users 0 is not allowed"),
         ((*SMALL, "--mechanism", "users"), "--mechanism 'users' is not allowed"),

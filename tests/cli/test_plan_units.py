@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,7 @@ def test_the_page_has_everything_that_the_terminal_shows(
     assert shown.code == 0, shown.err
     text = page.read_text("utf-8")
     for part in (
-        "Errors in own units",
+        "margins of error in own units",
         "Manipulation bound",
         "Shuffle model",
         "memoized responses",
@@ -123,3 +124,6 @@ def test_the_page_has_everything_that_the_terminal_shows(
     ):
         assert part in shown.out, part
         assert part in text, part
+    notes = " ".join(run(*question, *asked, "--verbose").err.split()).split("note: ")[1:]
+    assert len(notes) > 3
+    assert not [note for note in notes if note[:60].strip() not in html.unescape(text)]

@@ -95,7 +95,6 @@ def test_compare_has_provenance(run, people: Path) -> None:
         "1,2",
         "--repeats",
         1,
-        "--no-recalibration",
         "--mechanism",
         "duchi",
         "--json",
@@ -122,7 +121,7 @@ def test_commands_write_pages_and_figures(
         "watch": (("audit", collected.survey, "--tally", collected.tally), fingerprint),
         "plan": (plan, "ε = 1"),
         "compare": (
-            ("compare", people, "--repeats", 1, "--no-recalibration", "--mechanism", "duchi"),
+            ("compare", people, "--repeats", 1, "--mechanism", "duchi"),
             "ε = 0.5, 1, 2, 4",
         ),
     }[command]
@@ -166,7 +165,7 @@ def test_long_commands_show_progress_on_a_terminal(
         ("perturbing", ("perturb", collected.survey, collected.records, "-o", tmp_path / "r.parquet")),
         ("tallying", ("tally", collected.survey, collected.reports, "-o", tmp_path / "t")),
         ("attacking", ("audit", collected.survey, "--draws", 1000)),
-        ("simulated", ("compare", people, "--repeats", 1, "--no-recalibration", "--mechanism", "duchi")),
+        ("simulated", ("compare", people, "--repeats", 1, "--mechanism", "duchi")),
         ("reproduce", ("reproduce", "case-study", "-o", out, "--workers", 1)),
         ("perturbing", ("demo", "--users", 1000, "-o", out)),
     ):

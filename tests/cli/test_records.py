@@ -178,9 +178,7 @@ def test_patterns_defaults_and_spaces(run, plain, people: Path, tmp_path: Path) 
 def test_dimensions_that_refuse_missing_values_are_listed(run, people: Path, tmp_path: Path) -> None:
     asked = ("--mechanism", "duchi", "--json")
     message = run("survey", people, "--range", "p1=0:1", "--categories", "town=Bath,Ely", *asked).err
-    assert (
-        "Missing values of p1 and town are refused; declare a default or optional to accept them" in message
-    )
+    assert "Missing values of p1 and town are refused; use --default or --optional to accept them" in message
     silent = run("survey", people, "--range", "p1=0:1", "--default", "p1=0.5", *asked).err
     assert "missing" not in silent
     schema = tmp_path / "s.toml"

@@ -115,7 +115,7 @@ def test_a_plan_for_a_statistic_and_for_two_rounds(run, plain, folder):
     assert message[0]["control"] > 0
     assert message[0]["standard_error_of_two"] < message[0]["standard_error"]
     assert "gains nothing" in run(*two).err
-    assert "squared width" in run(*two).out
+    assert "squared interval" in run(*two).out
     small = (*two[:6], "1", *two[7:])
     assert "would not give narrower" in run(*small, "--prior", folder / "few.csv").err
     assert "--rounds 5 is not allowed: 1 or 2" in plain(*asked, "--rounds", "5")

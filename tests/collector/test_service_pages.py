@@ -1,4 +1,4 @@
-"""What the dashboard asks for beside numbers: its files, the survey in plain words, and the scope of a token."""
+"""What the dashboard requests besides numbers: its files, the survey in plain words, and the scope of a token."""
 
 from __future__ import annotations
 

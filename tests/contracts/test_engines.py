@@ -104,5 +104,5 @@ def test_another_surveys_reports_are_refused(engine: Any, survey: Survey, tmp_pa
     engine.perturb(records(10), other, tmp_path / "other.parquet", on_quality=lambda quality: None)
     with pytest.raises(FingerprintMismatch) as caught:
         engine.tally([tmp_path / "other.parquet"], survey)
-    assert survey.fingerprint in str(caught.value)
-    assert other.fingerprint in str(caught.value)
+    assert survey.fingerprint[:12] in str(caught.value)
+    assert other.fingerprint[:12] in str(caught.value)

@@ -77,6 +77,14 @@ class DrawsOfNeighbours(Laplace):
         return super().sample(np.full(np.shape(t), np.mean(t)), rng)
 
 
+class DrawsInPairs(Laplace):
+    """Two neighboring users have the same noise."""
+
+    def sample(self, t: Any, rng: Any) -> Any:
+        noise = super().sample(np.zeros((np.size(t) + 1) // 2), rng)
+        return np.asarray(t) + np.repeat(noise, 2)[: np.size(t)]
+
+
 class Overspent(Laplace):
     """All parts agree, for twice the budget."""
 
@@ -109,6 +117,7 @@ class OverspentAtoms(Duchi):
         (OtherDraws, "the samples do not follow the cdf"),
         (OpenDraws, "the samples do not follow the cdf"),
         (DrawsOfNeighbours, "the samples do not follow the cdf"),
+        (DrawsInPairs, "samples of different users are not independent"),
         (Overspent, "the ratio of two densities"),
         (OverspentAtoms, "times as probable"),
     ],

@@ -58,8 +58,8 @@ def test_another_survey_names_both(
     write(path, mixed, some_reports)
     with pytest.raises(FingerprintMismatch) as caught:
         read(path, other, on_rejected=lambda _: None)
-    assert mixed.fingerprint in str(caught.value)
-    assert other.fingerprint in str(caught.value)
+    assert mixed.fingerprint[:12] in str(caught.value)
+    assert other.fingerprint[:12] in str(caught.value)
 
 
 @pytest.mark.parametrize("shape", [(3, 9), (10,), (1, 2, 5)])

@@ -61,5 +61,5 @@ def test_pieces_of_a_page_are_escaped() -> None:
     assert "&lt;b&gt;" in page("t", "<b>")
     assert paragraph("`x`") == "<p><code>x</code></p>"
     assert "<td>–</td><td>0.1235</td><td class='text'>a&amp;b</td><td>3</td>" in table(
-        ["w"], [[None, 0.123456, "a&b", 3]]
+        ["v", "w", "x", "y"], [[None, 0.123456, "a&b", 3], [1, 2, "c", 4]]
     )

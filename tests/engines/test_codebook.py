@@ -252,5 +252,5 @@ def test_what_an_executor_does() -> None:
     tally = from_vector(vector, survey)
     assert (tally.n_reports, tally.rejected) == (200, {})
     assert tally.n_answers(0) + tally.n_answers(1) == 200
-    told = [row for batch in quality_batches(iter(batches), survey) for row in batch.to_pylist()]
-    assert quality_from(told, survey).counts[0].tolist() == [200, 50, 50, 0, 50]
+    stated = [row for batch in quality_batches(iter(batches), survey) for row in batch.to_pylist()]
+    assert quality_from(stated, survey).counts[0].tolist() == [200, 50, 50, 0, 50]

@@ -42,3 +42,18 @@ def test_unusable_values_are_reported() -> None:
 def test_a_file_is_accepted(tmp_path: Path) -> None:
     PEOPLE.head(300).to_csv(tmp_path / "people.csv", index=False)
     assert hd.run(tmp_path / "people.csv", SCHEMA, 4.0).n_reports == 300
+
+
+def test_unusable_values_are_refused_unless_allowed_and_the_answer_shows_them() -> None:
+    survey = hd.Survey(hd.Schema([hd.Numeric("age", 0, 120, default=40)]), epsilon=1.0)
+    frame = pd.DataFrame({"age": ["1,000"] * 50 + ["30"] * 50})
+    with pytest.raises(hd.errors.InvalidInput, match="allow_unusable=True"):
+        hd.collect(frame, survey)
+    warned = r"50 of 100 values \(50 %\) are not numbers and count as 40"
+    with pytest.warns(RecordsWarning, match=warned):
+        tally = hd.collect(frame, survey, allow_unusable=True)
+    with pytest.warns(RecordsWarning, match=warned):
+        answer = hd.run(frame, survey.schema, allow_unusable=True)
+    assert [x.table()[0]["note"][:29] for x in (answer, tally.estimate())] == [
+        "50 of 100 values (50 %) are n"
+    ] * 2

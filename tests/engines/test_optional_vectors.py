@@ -130,7 +130,7 @@ def test_beside_other_questions() -> None:
     for block in Local().reports(pa.table(columns), survey):
         tally.add_block(block)
     answer = tally.estimate()
-    told = dict(
+    stated = dict(
         zip(
             zip(answer.statistics, answer.dimensions, answer.categories, strict=True),
             answer.value,
@@ -140,8 +140,8 @@ def test_beside_other_questions() -> None:
     truth = {("mean", "a", "0"): 0.6, ("mean", "a", "1"): 0.0, ("share", "a", None): 0.5}
     truth |= {("mean", "b", str(j)): value for j, value in enumerate([0.0, 0.1, -0.5])}
     truth |= {("mean", "x", None): 0.25, ("share", "x", None): 1 / 3}
-    assert set(told) == set(truth)
-    expected = np.array([truth[key] for key in told])
+    assert set(stated) == set(truth)
+    expected = np.array([truth[key] for key in stated])
     assert (np.abs(answer.value - expected) < 7 * answer.standard_error).all()
 
 

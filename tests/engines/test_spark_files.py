@@ -59,7 +59,7 @@ def test_small_text_files_of_records_are_one_task(tmp_path: Path) -> None:
     assert [Path(part.path).name for part in task] == ["a.csv", "b.csv", "c.csv"]
 
 
-def test_what_cannot_be_read_is_said_at_once(tmp_path: Path) -> None:
+def test_unreadable_input_is_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="contains no files"):
         plan_tasks([tmp_path], 1)
     with pytest.raises(FileNotFoundError):

@@ -120,7 +120,7 @@ def test_missing_values_are_explained() -> None:
     text = hd.explain(hd.Survey(schema)).markdown()
     assert "a number from 0 to 1, or 0.5 if it is missing" in text
     assert "one of: x, y; y if it is missing" in text
-    refusal = "It makes no report if a value is missing or not usable and the table names no replacement."
+    refusal = "It sends no report if a value is missing or unusable and the table above has no replacement."
     assert refusal not in text
     assert refusal in hd.explain(hd.Survey(hd.Schema([hd.Numeric("a", 0, 1)]))).markdown()
 
@@ -148,3 +148,27 @@ def test_questions_about_several_numbers() -> None:
     assert "x0, x1, x2, x3, x4, … and x39 are one question: one randomized answer covers all 40." in block
     assert "first rounded at random to one end of its range" in block
     assert "one question" not in hd.explain(hd.Survey(schema, epsilon=4.0)).markdown()
+
+
+def test_derived_inputs_are_described_by_what_they_are_made_from() -> None:
+    zip_, words = hd.Categorical("zip", ["10", "12"]), hd.Hash("word", 16)
+    numbers = [hd.Numeric("x", 0, 1), hd.Numeric("y", 0, 2)]
+    schema = hd.Schema(
+        [
+            hd.Joint("both", [hd.Bucket("age", [0, 18, 120]), hd.Prefix("area", [zip_], 2)]),
+            words,
+            hd.Outer("moments", numbers, [0, 0], [1, 1], 3),
+            *numbers,
+            hd.Product("xy", ["x", "y"]),
+        ]
+    )
+    text = hd.explain(hd.Survey(schema, epsilon=1.0)).markdown()
+    for sentence in (
+        "age (one of: 0 to 18, 18 to 120) and area (the first 2 characters of a text: one of: 10, 12), asked together",
+        "one random answer represents the combination",
+        "a text, of which only its bucket counts (one of 16, which other texts share)",
+        "x (a number from 0 to 1) and y (a number from 0 to 2), asked together: one random answer represents all their",
+        "the product of x and y: one random answer represents both",
+        '"word": "example"',
+    ):
+        assert sentence in text

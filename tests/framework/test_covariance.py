@@ -125,7 +125,7 @@ def test_inclusion_takes_the_place_of_m_over_d() -> None:
         alone = deviation(law, users=1000, dims=4, sampled=1, prior="uniform", inclusion=share)
         assert uneven.variance[j] == pytest.approx(float(alone.variance), rel=1e-12)
     assert uneven.reports_per_dimension == pytest.approx(250)
-    paper = deviation(law, users=1000, dims=4, prior="uniform", inclusion=0.1, variance="paper")
+    paper = deviation(law, users=1000, dims=4, prior="uniform", inclusion=0.1, variance_formula="paper")
     assert float(paper.variance) == pytest.approx(
         float(np.mean(law.variance(np.linspace(-1, 1, 9999)))) / 100, rel=1e-3
     )

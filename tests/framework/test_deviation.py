@@ -17,7 +17,7 @@ CASE: dict[str, Any] = {
     "dims": 100,
     "sampled": 100,
     "values": TENTHS,
-    "variance": "paper",
+    "variance_formula": "paper",
 }
 
 
@@ -125,7 +125,7 @@ def test_exact_variance_of_everybody_is_the_noise_alone() -> None:
     """m = d: users are not sampled, so S² cancels and only V̄/n is left."""
     law = mechanism("piecewise", epsilon=1.0)
     exact = deviation(law, users=500, dims=7, sampled=7, values=TENTHS)
-    paper = deviation(law, users=500, dims=7, sampled=7, values=TENTHS, variance="paper")
+    paper = deviation(law, users=500, dims=7, sampled=7, values=TENTHS, variance_formula="paper")
     assert float(exact.variance) == pytest.approx(float(paper.variance), rel=1e-12)
     assert float(exact.berry_esseen) == pytest.approx(float(paper.berry_esseen), rel=1e-12)
 
@@ -149,7 +149,7 @@ def test_priors() -> None:
 @pytest.mark.parametrize("variance", ["exact", "paper"])
 def test_no_population_is_worse_than_the_worst(name: str, d: int, m: int, variance: Any) -> None:
     law = mechanism(name, epsilon=1.5)
-    setting: dict[str, Any] = {"users": 300, "dims": d, "sampled": m, "variance": variance}
+    setting: dict[str, Any] = {"users": 300, "dims": d, "sampled": m, "variance_formula": variance}
     worst = deviation(law, **setting).mse
     rng = np.random.default_rng(2)
     low, high = law.domain
@@ -270,7 +270,7 @@ class Deaf(Bent):
         ({"users": 0}, "users = 0"),
         ({"dims": 2.5}, "dims = 2.5"),
         ({"sampled": 5}, "sampled = 5"),
-        ({"variance": "approximate"}, "variance = 'approximate'"),
+        ({"variance_formula": "approximate"}, "variance_formula = 'approximate'"),
         ({"mechanism": object()}, "must have mean, variance"),
         ({"mechanism": "piecewise"}, "epsilon is missing"),
         ({"mechanism": [mechanism("duchi", epsilon=1.0)]}, "1 mechanisms"),

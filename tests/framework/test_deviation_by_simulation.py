@@ -95,9 +95,9 @@ def test_what_the_lemmas_drop(epsilon: float, ratio: float, collect: Collect) ->
     n = 20_000
     values = np.linspace(-1, 1, n)
     setting: dict[str, Any] = {"users": n, "dims": 100, "sampled": 1, "values": values}
-    exact, paper = (deviation(law, variance=kind, **setting) for kind in ("exact", "paper"))
+    exact, paper = (deviation(law, variance_formula=kind, **setting) for kind in ("exact", "paper"))
     limit = deviation(law, users=10**9, dims=100, sampled=1, prior="uniform")
-    limit_paper = deviation(law, users=10**9, dims=100, sampled=1, prior="uniform", variance="paper")
+    limit_paper = deviation(law, users=10**9, dims=100, sampled=1, prior="uniform", variance_formula="paper")
     assert float(limit.variance / limit_paper.variance) == pytest.approx(ratio, rel=0.005)
     seen = collect(law, values, 0.01, 2000, seed=int(epsilon)).var(ddof=1)
     standard_error = float(exact.variance) * np.sqrt(2 / 1999)

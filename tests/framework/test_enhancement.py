@@ -52,7 +52,7 @@ def test_ten_thousand_dimensions_stay_finite() -> None:
     assert probability_some_exceed(0.0, np.full(10_000, 5.0), 1.0) == 1.0
 
 
-def test_certainties() -> None:
+def test_probabilities_near_zero_and_one() -> None:
     assert log_probability_some_exceed(0.0, 0.0, 1.0) == -math.inf
     assert probability_some_exceed(2.0, 0.0, 1.0) == 1.0
     assert probability_all_exceed([2.0, 0.0], 0.0, 1.0) == 0.0

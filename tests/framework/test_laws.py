@@ -139,7 +139,7 @@ def test_three_outputs_depends_on_the_size_of_the_value() -> None:
     law = mechanism("three_outputs", epsilon=1.2)
     inside = float(law.variance(np.linspace(-1, 1, 4001)).max())
     assert inside > 1.05 * float(law.variance(0.0))
-    worst = deviation(law, users=1000, variance="paper")
+    worst = deviation(law, users=1000, variance_formula="paper")
     assert float(worst.variance) * 1000 == pytest.approx(inside, rel=2e-3)
 
 

@@ -40,5 +40,5 @@ def test_fifty_reports_of_skewed_values(name: str, epsilon: float) -> None:
 
 
 def test_a_level_is_a_probability() -> None:
-    with pytest.raises(InvalidInput, match="level"):
-        share_interval(1, 2, level=1.0)
+    with pytest.raises(InvalidInput, match="confidence"):
+        share_interval(1, 2, confidence=1.0)

@@ -122,7 +122,9 @@ def test_a_tally_is_written_to_the_same_bytes(name: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", NAMES)
 def test_answers_are_the_same(name: str) -> None:
-    found, expected = golden.answers(tally_of(name)), ANSWERS[name]
+    tally = tally_of(name)
+    tally.round_number = 1  # memoized responses of a later round would have no intervals
+    found, expected = golden.answers(tally), ANSWERS[name]
     assert set(found) == set(expected) - {"fingerprint", "wire", "memoized"}
     for statistic, rows in found.items():
         ratio = (

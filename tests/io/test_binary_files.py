@@ -272,9 +272,9 @@ def test_the_footer_parser_agrees_with_arrow(mixed: Survey, some_reports: np.nda
         with path.open("rb") as file:
             found = first_chunks(file, path.stat().st_size)
         footer = pq.read_metadata(path)
-        told = [footer.row_group(i).column(0) for i in range(footer.num_row_groups)]
+        stated = [footer.row_group(i).column(0) for i in range(footer.num_row_groups)]
         assert found == [
-            (c.data_page_offset, c.dictionary_page_offset or 0, c.total_compressed_size) for c in told
+            (c.data_page_offset, c.dictionary_page_offset or 0, c.total_compressed_size) for c in stated
         ]
 
 

@@ -27,7 +27,7 @@ def table(n: int = N) -> pa.Table:
 def test_a_bit_that_lost_every_record(tmp_path: Path) -> None:
     """A bit of byte 5 made 300 records none, with exit code 0."""
     survey = Survey(Schema([Numeric("x", 0, 1)]), mechanism="duchi")
-    path, told = tmp_path / "r.parquet", []
+    path, stated = tmp_path / "r.parquet", []
     pq.write_table(table().select(["x"]), path)
     content = path.read_bytes()
     for place in range(4 * 8, 7 * 8):
@@ -37,8 +37,8 @@ def test_a_bit_that_lost_every_record(tmp_path: Path) -> None:
         try:
             assert Local(1).perturb(path, survey, tmp_path / "out.parquet") == N
         except FormatError as error:
-            told.append(str(error))
-    assert any("is damaged: it has 0 rows, but its footer claims 300" in message for message in told)
+            stated.append(str(error))
+    assert any("is damaged: it has 0 rows, but its footer claims 300" in message for message in stated)
 
 
 def test_a_footer_that_contradicts_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

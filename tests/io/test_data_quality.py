@@ -14,7 +14,7 @@ import pytest
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io import DataQuality, RecordsWarning, data_quality, judge
-from hdr4me.io.columns import from_batch
+from hdr4me.io.columns import _ends, from_batch
 from hdr4me.io.quality import quality_path
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Survey
 from hdr4me.survey.values import as_number
@@ -181,7 +181,7 @@ def test_the_report_is_stored_next_to_the_reports_and_the_answer_shows_it(tmp_pa
     assert beside.name == "_a.parquet.quality.json"
     assert beside.stat().st_mode & 0o777 == 0o600
     assert "do not publish" in beside.read_text()
-    tally = Local(1).tally(tmp_path, asked)  # a folder: the data-quality reports are not taken for reports
+    tally = Local(1).tally(tmp_path, asked)  # a folder: the data-quality reports are not read as reports
     assert tally.n_reports == 2000
     assert tally.data_quality is not None
     assert tally.data_quality.counts.tolist() == [[2000, 80, 0, 0, 0]]
@@ -240,3 +240,14 @@ def test_an_optional_category_without_a_known_value_is_called_missing() -> None:
     survey = Survey(Schema([Numeric("age", 0, 9, optional=True)]), epsilon=1.0)
     notes = Local().data_quality(pa.table({"age": ["1", "old", None]}), survey).notes()
     assert notes == ["column 'age': 1 of 3 values (33.3 %) are not numbers and count as missing"]
+
+
+@pytest.mark.parametrize("d", [1, 3, 8])
+@pytest.mark.parametrize("n", [1, 700, 9_001])
+def test_the_ends_of_narrow_and_of_wide_matrices(n: int, d: int) -> None:
+    """Many rows of a narrow matrix are reduced as one; a NaN and both infinities are found in any row."""
+    values = np.random.default_rng(n + d).uniform(-1, 1, (n, d))
+    for row, value in ((0, np.nan), (n // 2, -np.inf), (n - 1, np.inf)):
+        values[row, d - 1] = value
+        for of in (np.minimum, np.maximum):
+            np.testing.assert_array_equal(_ends(values, of), of.reduce(values, axis=0))

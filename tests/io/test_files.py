@@ -164,7 +164,7 @@ def test_a_file_of_another_survey_altogether(
     with write_reports(path, mixed) as writer:
         writer.write(some_reports[:3])
     seen: list[Rejected] = []
-    with pytest.raises(FingerprintMismatch, match=mixed.fingerprint):
+    with pytest.raises(FingerprintMismatch, match=mixed.fingerprint[:12]):
         list(read_reports(path, other, on_rejected=seen.append))
     assert len(seen) == 3
 

@@ -107,9 +107,9 @@ def test_standard_input(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_standard_input_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    for content, told in ((b"PAR1 and more", "Parquet"), (b"", "standard input is empty")):
+    for content, stated in ((b"PAR1 and more", "Parquet"), (b"", "standard input is empty")):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-        with pytest.raises(FormatError, match=told):
+        with pytest.raises(FormatError, match=stated):
             values("-")
 
 
@@ -177,10 +177,10 @@ BAD: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_the_error_for_a_bad_header_is_one_line(name: str, tmp_path: Path) -> None:
-    content, told = BAD[name]
+    content, stated = BAD[name]
     path = tmp_path / "r.csv"
     path.write_bytes(content)
-    with pytest.raises(FormatError, match=told) as caught:
+    with pytest.raises(FormatError, match=stated) as caught:
         values(path)
     assert "\n" not in str(caught.value)
     with pytest.raises(HDR4MEError):
@@ -200,10 +200,10 @@ LINE_FAULTS: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("name", LINE_FAULTS)
 def test_bad_json_lines(name: str, tmp_path: Path) -> None:
-    content, told = LINE_FAULTS[name]
+    content, stated = LINE_FAULTS[name]
     path = tmp_path / "r.jsonl"
     path.write_bytes(content)
-    with pytest.raises(FormatError, match=told):
+    with pytest.raises(FormatError, match=stated):
         values(path)
 
 

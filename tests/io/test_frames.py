@@ -12,7 +12,9 @@ import pytest
 
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io import record_batches
+from hdr4me.io import infer_schema, record_batches
+from hdr4me.io.draft import draft_schema
+from hdr4me.io.reading import read_table
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 
 SURVEY = Survey(
@@ -81,3 +83,12 @@ def test_neither_library_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_frame_of_mixed_types_is_refused_without_a_value() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"age": [3, "secret"], "town": ["Bath", "Ely"]})
+    for read in (read_table, infer_schema, draft_schema):
+        with pytest.raises(InvalidInput, match="'age' mixes types; convert it to numbers") as refused:
+            read(frame)
+        assert "secret" not in str(refused.value)

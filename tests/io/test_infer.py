@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
 import pytest
 
 from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.io import RecordFiles
 from hdr4me.io.infer import infer_schema
 from hdr4me.survey import Categorical, Numeric, Schema
 
@@ -134,3 +139,19 @@ def test_an_arrow_file(tmp_path) -> None:
         "age",
         "colour",
     )
+
+
+@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
+def test_a_first_row_is_named_only_if_it_is_a_header(tmp_path: Path, suffix: str) -> None:
+    """A file whose first row is a record, in which one number is a word, does not appear in the message."""
+    frame = pd.DataFrame([["Smith", "unknown", 31], ["Jones", 2, 44]])
+    path = tmp_path / f"people.{suffix}"
+    frame.to_csv(path, index=False, header=False) if suffix == "csv" else frame.to_excel(
+        path, index=False, header=False
+    )
+    for ranges in ({}, {"age": (0, 120)}, {"*": (0, 120)}):
+        with pytest.raises((InvalidInput, FormatError)) as refused:
+            infer_schema(RecordFiles(path), ranges=ranges)
+        message = str(refused.value).replace(str(path), "")
+        assert not any(secret in message for secret in ("Smith", "unknown", "31"))
+        assert re.search("must have the names of the columns|columns are numbered|name the columns", message)

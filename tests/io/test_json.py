@@ -46,7 +46,7 @@ def test_wrong_fields(mixed: Survey, report: Report, change: dict[str, Any], rea
 
 
 def test_another_survey_is_named(mixed: Survey, other: Survey, report: Report) -> None:
-    with pytest.raises(FingerprintMismatch, match=mixed.fingerprint) as caught:
+    with pytest.raises(FingerprintMismatch, match=mixed.fingerprint[:12]) as caught:
         decode(report.to_json(), other)
     assert (caught.value.expected, caught.value.found) == (other.fingerprint, mixed.fingerprint)
 
@@ -56,7 +56,7 @@ def test_not_a_report(mixed: Survey, text: str | bytes) -> None:
     assert inspect(text, mixed) is Reason.MALFORMED
 
 
-def test_a_field_twice_is_no_report(mixed: Survey, report: Report) -> None:
+def test_a_report_with_a_repeated_field_is_refused(mixed: Survey, report: Report) -> None:
     text = report.to_json()
     assert inspect(text[:-1] + ',"version":1}', mixed) is Reason.MALFORMED
 

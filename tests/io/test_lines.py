@@ -112,7 +112,7 @@ def test_rejected_lines_reach_their_handler_before_the_file_is_refused(mixed: Su
 @pytest.mark.parametrize(
     "name", ["\x1b]0;owned\x07", "\u202efdp", "\x9b31m", "\ud800", [["deep"] * 3], 7, None], ids=repr
 )
-def test_a_foreign_fingerprint_steers_no_terminal(mixed: Survey, tmp_path: Path, name: object) -> None:
+def test_a_foreign_fingerprint_cannot_control_a_terminal(mixed: Survey, tmp_path: Path, name: object) -> None:
     document = {"format": "hdr4me-report", "version": 1, "survey": name, "answers": []}
     (tmp_path / "r.jsonl").write_text(json.dumps(document))
     with pytest.raises(FingerprintMismatch) as caught:
@@ -120,7 +120,7 @@ def test_a_foreign_fingerprint_steers_no_terminal(mixed: Survey, tmp_path: Path,
     assert str(caught.value).isprintable()
 
 
-def test_a_rejected_report_steers_no_terminal() -> None:
+def test_a_rejected_report_cannot_control_a_terminal() -> None:
     assert str(Rejected(Reason.MALFORMED, "a\x1b[2J, line 1", "\x1b[31m\u2066")).isprintable()
 
 

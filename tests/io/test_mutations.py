@@ -86,7 +86,7 @@ SEEDS = {
 def test_mutants(name: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(11)
     path = tmp_path / name
-    told: list[str] = []
+    stated: list[str] = []
     for i in range(120):
         path.write_bytes(mutant(SEEDS[name], rng))
         files = RecordFiles(path, encoding="latin-1" if i % 10 == 0 and name != "u.csv" else None)
@@ -96,5 +96,5 @@ def test_mutants(name: str, tmp_path: Path) -> None:
                 assert (found.counts >= 0).all()
                 assert (found.counts[:, 1:].sum(axis=1) <= batch.num_rows).all()
         except HDR4MEError as error:
-            told.append(str(error))
-    assert not any("\n" in message or "Ely, North" in message for message in told)
+            stated.append(str(error))
+    assert not any("\n" in message or "Ely, North" in message for message in stated)

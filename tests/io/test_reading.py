@@ -137,7 +137,7 @@ def test_an_empty_line_of_a_single_column_is_a_missing_value(tmp_path: Path) -> 
 
 
 def test_a_header_with_duplicates_is_refused(mixed_survey: Survey, tmp_path: Path) -> None:
-    path = tmp_path / "twins.csv"
+    path = tmp_path / "same_names.csv"
     path.write_text("age,colour,rooms,rooms\n1,red,1,2\n")
     with pytest.raises(FormatError, match=r"several columns have this name; use 'rooms \(1\)'"):
         list(record_batches(path, mixed_survey))

@@ -91,7 +91,7 @@ def test_broken_bytes(mixed: Survey, data: bytes, message: str) -> None:
 
 
 @given(st.binary(min_size=10, max_size=10) | st.lists(st.integers(0, 3), min_size=10, max_size=10).map(bytes))
-def test_bytes_have_one_reading(mixed: Survey, data: bytes) -> None:
+def test_bytes_have_one_interpretation(mixed: Survey, data: bytes) -> None:
     """What can be read is written as the same bytes: nothing hides in a report."""
     try:
         answers = unpack(data, mixed)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import hdr4me as hd
 from hdr4me.collector import open_store
 from hdr4me.collector.access import digest
 from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey
@@ -37,7 +38,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     schema = Schema(
         [
             Numeric("age", 18, 98),
-            Numeric("sleep_hours", 0, 16, optional=True),
+            Numeric("sleep_hours", 0, 16, optional=True, unit="h"),
             Categorical("smoker", ["never", "former", "current"], default="never"),
             Selection("languages", ["German", "English", "French", "Turkish"], at_most=2),
             *(Numeric(f"steps_{hour:02d}", 0, 4000, default=0, curve="steps") for hour in range(3)),
@@ -127,6 +128,7 @@ def test_the_preview_does_not_change_when_the_page_is_loaded_again(page: Any) ->
 
 
 def test_a_blank_form_is_not_sent(page: Any, collector: str) -> None:
+    assert "0 to 16 h; no answer counts too" in page.inner_text("main")
     before = stored(collector)
     send = page.get_by_role("button", name="Send this report")
     assert send.is_enabled()
@@ -242,3 +244,43 @@ def test_a_survey_with_dates_is_not_answered(browser: Any, collector: str) -> No
     page.get_by_role("alert").get_by_text("does not support all questions").wait_for()
     assert page.locator("#main").is_hidden()
     context.close()
+
+
+FORM = """async (given) => {
+    const { fieldsOf, isSupported } = await import("/static/answer-fields.js");
+    const { category } = await import("/static/answer-words.js");
+    const { fresh, readSurvey } = await import("/client/hdr4me.js");
+    const place = document.createElement("div");
+    const fields = fieldsOf(given, place);
+    for (const { fill } of fields) fill(0.5);
+    const record = Object.fromEntries(fields.map(({ dimension, value }) => [dimension.name, value()]));
+    const source = (n) => crypto.getRandomValues(new Uint8Array(n));
+    return {
+        supported: isSupported(given),
+        record,
+        notes: [...place.querySelectorAll(".range")].map((note) => note.textContent),
+        categories: [...Array(8).keys()].map((k) => category(given.dimensions[0], k)),
+        answers: await fresh(await readSurvey(given), record, source),
+    };
+}"""
+
+
+def test_derived_inputs_have_a_control_for_each_column(page: Any) -> None:
+    who = hd.Joint("who", [hd.Categorical("sex", ["f", "m"]), hd.Bucket("age", [0, 18.5, 65, 120, 130])])
+    zip_ = hd.Categorical("zip", ["10", "12"], default="12")
+    moments = hd.Outer("moments", [Numeric("x", 0, 4), Numeric("y", 0, 2)], [0, 0], [1, 1], 3)
+    schema = Schema([who, hd.Hash("word", 8, default="?"), hd.Prefix("area", [zip_], 2), moments])
+    survey = Survey(schema, epsilon=4.0, sampled=4)
+    found = page.evaluate(FORM, json.loads(survey.to_json()))
+    assert found["supported"]
+    assert found["record"] == {"sex": "m", "age": 66, "word": "example", "zip": "10", "x": 2, "y": 1}
+    assert found["notes"] == [
+        "asked together with age",
+        "0 to 130; asked together with sex",
+        *["", ""],
+        "0 to 4; asked together with y",
+        "0 to 2; asked together with x",
+    ]
+    assert tuple(found["categories"]) == who.categories
+    assert [q for q, *_ in found["answers"]] == [0, 1, 2, 3]
+    assert page.problems == []

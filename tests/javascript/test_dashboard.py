@@ -378,7 +378,7 @@ def test_it_looks_again_by_itself_and_reports_when_the_collector_is_gone(
     page.problems.clear()
 
 
-def test_a_reader_sees_no_controls_of_an_administrator(opened: Any, shown: int) -> None:
+def test_a_reader_has_no_controls_of_an_administrator(opened: Any, shown: int) -> None:
     page = opened(shown, READ)
     page.locator("#answers figure").first.wait_for()
     for name in ("Close this round", "Quarantine", "Parquet"):

@@ -138,7 +138,7 @@ def test_more_good_reports_than_sixteen_bits_can_count(m: int) -> None:
 
 @pytest.mark.parametrize("m", [1, 3, 5, 16, 40])
 @pytest.mark.parametrize("cells", [np.full(50, 7), np.arange(50) % 6 + 2], ids=["alike", "unlike"])
-def test_one_bad_report_among_good_ones_is_found_wherever_it_stands(m: int, cells: NDArray[np.int64]) -> None:
+def test_one_bad_report_among_good_ones_is_found_at_any_position(m: int, cells: NDArray[np.int64]) -> None:
     """Whole vectors of slots are checked at once: every kind of fault in every slot, at every place in a vector."""
     rng = np.random.default_rng(m)
     d, n = 50, 400

@@ -193,8 +193,8 @@ def test_inputs_do_not_decide_what_is_drawn(v: int, w: int) -> None:
 
 
 @pytest.mark.parametrize("many", [(50, 13), (100, 38), (4000, 1076), (4000, 200)])
-def test_the_draws_foreseen_are_near_those_made(many: tuple[int, int]) -> None:
-    """Seeded; the mean of 300 sets within 15 % and one of what is foreseen."""
+def test_the_predicted_number_of_draws_is_near_the_actual_one(many: tuple[int, int]) -> None:
+    """Seeded; the mean of 300 sets within 15 % and one of the predicted number."""
     v, w = many
     c, b, mean, _ = coins(v - 1, w)
     rng = np.random.default_rng(w)

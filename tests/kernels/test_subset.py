@@ -65,8 +65,8 @@ def test_equals_the_specification(d: int, m: int) -> None:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize(("d", "m"), [(10, 3), (200, 100), (200, 150), (5000, 50), (3, 2)])
-def test_the_words_foreseen_suffice(d: int, m: int) -> None:
-    """40 subsets from what is foreseen, 500 times, seeded: four standard deviations fail about once in 30,000."""
+def test_the_predicted_number_of_words_suffices(d: int, m: int) -> None:
+    """40 subsets, 500 times, seeded: four standard deviations fail about once in 30,000."""
     rng = np.random.default_rng(d * m)
     used = [
         sum(

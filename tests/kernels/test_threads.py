@@ -53,7 +53,7 @@ def test_no_thread_works_on_after_the_caller_has_gone() -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer here")
-def test_interrupted_it_leaves_only_when_nobody_works() -> None:
+def test_an_interrupted_run_ends_after_its_workers() -> None:
     """Ctrl-C, twice in a row, at any moment: no thread is at work afterwards, or begins, on memory that may be gone."""
     program = """
 import signal, time

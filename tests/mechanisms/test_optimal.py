@@ -223,7 +223,7 @@ class TestCache:
         ],
         ids=["sizes", "types", "short", "nested", "missing", "large"],
     )
-    def test_a_broken_entry_is_healed(self, place, content):
+    def test_a_broken_entry_is_replaced(self, place, content):
         best = optimal(0.7)
         (file,) = place.iterdir()
         whole = file.read_bytes()

@@ -70,8 +70,10 @@ def test_the_choice(epsilon: float) -> None:
 
 
 def test_the_reason() -> None:
-    assert categorical_reason(1.0, 4) == "least expected error: sets of one category are best"
-    assert categorical_reason(1.0, 100) == "least expected error, with sets of 27 categories in 27 bytes"
+    assert categorical_reason(1.0, 4) == "least expected error of all frequency oracles"
+    assert (
+        categorical_reason(1.0, 100) == "least expected error; a report is a set of 27 categories in 27 bytes"
+    )
     assert (
         "2 bytes instead of the 69 numbers (138 bytes) of subset selection, with 1.005"
         in categorical_reason(1.0, 257)

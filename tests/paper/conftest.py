@@ -17,7 +17,7 @@ from hdr4me.paper.methods import DEFAULT
 from hdr4me.paper.report import About
 from hdr4me.paper.runner import Settings, run_cells
 from hdr4me.paper.studies import Results, Scale, cells_for, gather
-from hdr4me.paper.theory import TheoryCell, TheoryResult
+from hdr4me.paper.theory import CltCell, CltResult, TheoryCell, TheoryResult
 
 TINY = Scale("tiny", fewer_dims=10, repeats=2, clt_repeats=60)
 
@@ -64,9 +64,25 @@ def read_back():
     def read(folder: Path) -> Results:
         with (folder / "numbers.csv").open(encoding="utf-8", newline="") as lines:
             cells = _cells_from_rows(csv.DictReader(lines))
-        return Results(cells, (), _theory_from(folder / "theory.csv"))
+        with (folder / "deviations.csv").open(encoding="utf-8", newline="") as lines:
+            densities = tuple(_clt_of(row) for row in csv.DictReader(lines))
+        return Results(cells, densities, _theory_from(folder / "theory.csv"))
 
     return read
+
+
+def _clt_of(row: Mapping[str, str]) -> CltResult:
+    """A panel of Figure 2 or 3, without its simulated deviations."""
+    counts = {name: int(row[name]) for name in ("users", "dims", "sampled", "repeats")}
+    numbers = ["true_mean", "bias", "sd", "paper_sd", "berry_esseen", "ks_distance", "ks_p_value"]
+    return CltResult(
+        cell=CltCell(row["figure"], row["mechanism"], float(row["epsilon"]), **counts),
+        seed=int(row["seed"]),
+        how=row["how"],
+        **{name: float(row[name]) for name in numbers},
+        seconds=0.0,
+        deviations=(),
+    )
 
 
 def _theory_from(path: Path, seed: int = 1, repeats: int = 1000) -> tuple[TheoryResult, ...]:
@@ -110,7 +126,6 @@ def _cell_of(lines: Sequence[Mapping[str, str]]) -> CellResult:
         normalization=first["normalization"],
         seed=int(first["seed"]),
         how=first["how"],
-        predicted_mse=float(first["predicted_mse"]),
         some_above=pair("some_above"),
         all_above=pair("all_above"),
         share_above=pair("share_above"),
@@ -125,6 +140,7 @@ def _cell_of(lines: Sequence[Mapping[str, str]]) -> CellResult:
                 standard_error=float(line["standard_error"]),
                 better=float(line["better"]),
                 weight=float(line["weight"]) if line["weight"] else None,
+                predicted_mse=float(line["predicted_mse"]) if line["predicted_mse"] else None,
             )
             for line in lines
         ),

@@ -16,7 +16,7 @@ from hdr4me.paper.cells import Cell, run_cell
 from hdr4me.paper.claims import CLAIMS, Verdict, judge
 from hdr4me.paper.datasets import chosen_dimensions, synthetic
 from hdr4me.paper.methods import DEFAULT
-from hdr4me.paper.report import lead_of
+from hdr4me.paper.report import TITLE, About, blocks_of, lead_of
 from hdr4me.paper.studies import DATASETS, SCALES, cells_for
 from hdr4me.paper.theory import CltCell, TheoryCell, run_clt, run_theory
 
@@ -46,11 +46,20 @@ def test_it_is_the_full_run_and_every_cell_is_there(committed):
 
 def test_verdicts_follow_from_the_committed_numbers(committed, claims):
     found = judge(CLAIMS, committed, DEFAULT)
-    assert found
+    assert [verdict.name for verdict in found] == list(claims)
     for verdict in found:
         assert claims[verdict.name]["verdict"] == verdict.verdict
         assert tuple(claims[verdict.name]["choices_for"]) == verdict.choices_for
         assert claims[verdict.name]["evidence"] == verdict.evidence
+
+
+def test_the_report_is_what_the_code_writes_for_these_numbers(committed):
+    """Every line up to the record of the run, which has times."""
+    about = json.loads((FOLDER / "run.json").read_text(encoding="utf-8")) | {"lambda_choice": DEFAULT}
+    verdicts = judge(CLAIMS, committed, DEFAULT)
+    page = to_markdown(TITLE, lead_of(verdicts), blocks_of(committed, verdicts, About(**about)))
+    published = (FOLDER / "report.md").read_text(encoding="utf-8")
+    assert page.partition("## How it was made")[0] == published.partition("## How it was made")[0]
 
 
 def test_every_claim_is_published_for_two_seeds(claims):
@@ -140,6 +149,10 @@ def test_published_deviations_are_recomputed(figure):
     [
         ("fig4", "gaussian", "laplace", 3.2, 100),
         ("fig4", "gaussian", "piecewise", 1.6, 100),
+        ("fig4", "gaussian", "square_wave", 500.0, 100),
+        ("fig4", "poisson", "laplace", 3.2, 300),
+        ("fig4", "uniform", "laplace", 0.8, 500),
+        ("fig4", "cov19", "laplace", 1.6, 750),
         ("fig5", "cov19", "laplace", 0.8, 50),
         ("fig5", "cov19", "piecewise", 0.8, 100),
     ],

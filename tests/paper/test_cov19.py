@@ -23,7 +23,7 @@ def _lines(vectors):
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("heading", ["", "cord_uid,a,b,c,d,e,f\n"])
 def test_plain_and_packed_with_and_without_a_heading(tmp_path, vectors, packed, heading):
-    path = tmp_path / "embeddings"  # what it is, is told by its first bytes, not by its name
+    path = tmp_path / "embeddings"  # the first bytes determine the format, not the name
     text = (heading + _lines(vectors)).encode()
     path.write_bytes(gzip.compress(text, mtime=0) if packed else text)
     load_cov19(path, 100, 10, tmp_path / "rows")

@@ -97,7 +97,7 @@ def test_what_is_stored_is_read_back(tmp_path):
 
 @pytest.mark.parametrize("mechanism", ["laplace", "piecewise", "square_wave"])
 @pytest.mark.parametrize("epsilon", [0.001, 1.0, 50.0])
-def test_two_points_foretell_what_all_users_do(mechanism, epsilon):
+def test_two_points_have_the_moments_of_all_users(mechanism, epsilon):
     """Affine mean and quadratic variance: the same bias and variance, to rounding."""
     rng = np.random.default_rng(1)
     columns = [rng.uniform(-1, 1, 50), rng.choice([-1.0, 1.0], 50), np.full(50, 0.25), rng.beta(9, 1, 50)]

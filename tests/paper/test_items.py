@@ -14,8 +14,7 @@ from hdr4me.paper.studies import TARGETS
 
 def test_every_item_of_the_paper_is_mapped():
     assert Counter(item.kind for item in ITEMS) == IN_THE_PAPER
-    for kind, number in IN_THE_PAPER.items():
-        assert [item.number for item in ITEMS if item.kind == kind] == [str(n + 1) for n in range(number)]
+    assert len({(item.kind, item.content) for item in ITEMS}) == len(ITEMS)
     assert f"Items in the paper: {len(ITEMS)}. Items mapped: {len(ITEMS)} " in items_lead()
 
 

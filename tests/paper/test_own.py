@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -46,17 +47,21 @@ def test_a_file_is_studied_under_its_own_name(tmp_path, mine, capsys):
     assert "these columns are not numeric and are not used: who" in captured.err
     document = json.loads(captured.out)
     assert document["claims"] == []
-    assert [(cell["mechanism"], cell["epsilon"]) for cell in document["cells"]] == [
-        ("Hybrid", 30.0),
-        ("Hybrid", 90.0),
-        ("Scdf", 30.0),
-        ("Scdf", 90.0),
+    cells = document["cells"]
+    assert list(dict.fromkeys((cell["mechanism"], cell["epsilon"]) for cell in cells)) == [
+        ("hybrid", 30.0),
+        ("hybrid", 90.0),
+        ("scdf", 30.0),
+        ("scdf", 90.0),
     ]
+    assert {"naive", "l1", "l2", "auto", "oracle"} <= {cell["method"] for cell in cells}
+    assert all(isinstance(cell["predicted_mse"], float) for cell in cells)
     assert "case_study" not in document
     assert {"figure-own.svg", "numbers.csv", "report.md"} <= set(document["files"])
     assert not {"table-2.csv", "figure-4.svg", "claims.json"} & set(document["files"])
     report = (output / "report.md").read_text()
     assert "mine.csv: 400 users, 4 cells, Hybrid, Scdf." in report
+    assert re.search(r"\| Hybrid, ε = 30 \| .*\| [\d.]+ \([\d.]+\) \|", report.replace("\u00a0", " "))
     everything = report + (output / "numbers.csv").read_text() + (output / "figure-own.svg").read_text()
     assert "COV-19" not in everything
     assert str(tmp_path) not in everything
@@ -123,7 +128,7 @@ def test_parquet_and_tabs_are_read(tmp_path, mine):
         ("a,b\n1,2,3\n", "not a valid CSV file: line 2 has 3 columns, the header has 2"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_told_by_name(tmp_path, text, message):
+def test_an_unusable_file_is_named(tmp_path, text, message):
     path = tmp_path / "f.csv"
     path.write_text(text)
     if message is None:

@@ -43,7 +43,7 @@ def test_the_paper_only_figures_have_the_three_curves(results):
         assert "categorical" in found[name].axes[-1].get_xlabel()
 
 
-def test_the_page_stands_alone_and_says_everything(published, about):
+def test_the_page_is_self_contained_and_complete(published, about):
     output, _, verdicts = published
     page = (output / "report.html").read_text()
     assert page.count("<svg") == 6

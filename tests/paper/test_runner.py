@@ -39,10 +39,10 @@ def test_another_seed_gives_other_numbers(tmp_path):
 
 @pytest.mark.usefixtures("one_rule")
 def test_finished_cells_are_kept_and_the_data_are_not(tmp_path, monkeypatch):
-    told: list[int] = []
+    stated: list[int] = []
     assert finished_cells(CELLS[:3], Settings(), tmp_path) == 0
-    first = run_cells(CELLS[:3], Settings(), tmp_path, advance=told.append)
-    assert sum(told) == sum(cell.cost for cell in CELLS[:3])
+    first = run_cells(CELLS[:3], Settings(), tmp_path, advance=stated.append)
+    assert sum(stated) == sum(cell.cost for cell in CELLS[:3])
     assert not list(tmp_path.glob("*.f32"))
     assert finished_cells(CELLS, Settings(), tmp_path) == 3
 
@@ -50,9 +50,9 @@ def test_finished_cells_are_kept_and_the_data_are_not(tmp_path, monkeypatch):
         raise AssertionError("a finished cell was run again")
 
     monkeypatch.setattr(runner, "run_cell", refuse)
-    told.clear()
-    assert run_cells(CELLS[:3], Settings(), tmp_path, advance=told.append) == first
-    assert sum(told) == sum(cell.cost for cell in CELLS[:3])
+    stated.clear()
+    assert run_cells(CELLS[:3], Settings(), tmp_path, advance=stated.append) == first
+    assert sum(stated) == sum(cell.cost for cell in CELLS[:3])
     with pytest.raises(AssertionError, match="run again"):
         run_cells(CELLS[:1], Settings(seed=9), tmp_path)
 
@@ -93,7 +93,7 @@ def test_the_embeddings_file_is_used_where_it_is_given(tmp_path):
 
 
 @pytest.mark.usefixtures("one_rule")
-def test_the_naive_mean_is_as_foretold(tmp_path):
+def test_the_naive_mean_has_the_predicted_distribution(tmp_path):
     """Six standard errors of the framework's own law of the MSE: a false alarm in about 1e8."""
     cells = [
         Cell("fig4", "gaussian", name, 10.0, 500, 10, 40) for name in ("laplace", "piecewise", "square_wave")
@@ -123,7 +123,7 @@ def test_the_file_of_another_cell_is_not_taken(tmp_path):
 
 
 @pytest.mark.usefixtures("one_rule")
-def test_orphans_in_the_work_folder_do_no_harm(tmp_path):
+def test_orphans_in_the_work_folder_are_ignored(tmp_path):
     """A data set without its description, a half-written one, and what an interruption leaves behind."""
     for name in ("gaussian-0123.f32", "x.rows", ".a.json.0123.part"):
         (tmp_path / name).write_bytes(b"half")

@@ -51,7 +51,7 @@ def test_a_plan_with_an_optional_number() -> None:
     assert list(best.errors) == ["mean of pay", "share with pay"]
     assert "each of 1 mean and 1 share of users with a value will be within" in plan.summary
     assert any(note.startswith("Standard errors: mean of pay ±") for note in plan.notes)
-    assert any(note.startswith("Zero for means and one half for shares would have") for note in plan.notes)
+    assert any(note.startswith("A guess of zero for means and one half for shares") for note in plan.notes)
     assert best.survey().channels[0].mechanism == "optional"
     beside = hd.plan(schema=hd.Schema([PAY, AGE]), users=10_000, epsilon=2.0, mechanisms=["duchi"])
     assert "(numbers: duchi; optional numbers: optional)" in beside.summary
@@ -127,7 +127,7 @@ def test_statistics_that_cannot_be_estimated() -> None:
         hd.plan(schema=hd.Schema([AGE]), users=1000, epsilon=1.0, values={"age": [1.0, np.nan]})
 
 
-def test_a_tally_tells_the_share_too() -> None:
+def test_a_tally_gives_the_share_too() -> None:
     """20,000 users, 30 % of them with a number: the share found is within 0.03, six standard errors."""
     schema = hd.Schema([PAY])
     gone = np.arange(20_000) % 10 >= 3

@@ -33,7 +33,7 @@ def test_a_plan_with_an_optional_vector() -> None:
         note.startswith("Standard errors: coordinate of move ±0.015, share with move") for note in plan.notes
     )
     assert "Assumes that 90 % of people have a value; pass --prior FILE to use your own share." in plan.notes
-    assert any(note.startswith("Zero for means and one half for shares would have") for note in plan.notes)
+    assert any(note.startswith("A guess of zero for means and one half for shares") for note in plan.notes)
     assert "Each person answers the question (vectors: codebook)." in plan.summary
     channel: Any = best.survey().channels[0]
     assert (channel.mechanism, channel.family.length) == ("codebook", 11)
@@ -121,7 +121,7 @@ def test_the_share_can_be_given() -> None:
         hd.plan(schema=schema, users=1000, epsilon=1.0, values={"pair": [None, [1.0]]})
 
 
-def test_a_tally_tells_the_share() -> None:
+def test_a_tally_gives_the_share() -> None:
     """20,000 users, 30 % of them with a vector: the share found is within 0.03, six standard errors."""
     schema = hd.Schema([PAIR])
     rows = [[1.0, 0.5] if k % 10 < 3 else None for k in range(20_000)]

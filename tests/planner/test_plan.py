@@ -96,7 +96,7 @@ def test_most_dimensions() -> None:
     assert frequencies.best.workload.categorical == ((8, frequencies.best.dims),)
 
 
-def test_not_reachable_says_what_is() -> None:
+def test_not_reachable_states_what_is_reachable() -> None:
     with pytest.raises(
         NotReachable, match="not reachable: 30,000 users and ε = 1 do not keep 750 means"
     ) as refusal:
@@ -242,7 +242,7 @@ def test_a_plan_is_a_sequence_and_a_document() -> None:
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        ({}, "users and dims and epsilon are missing"),
+        ({}, "users, dims and epsilon are missing"),
         ({"dims": 5}, "users and epsilon are missing"),
         ({"dims": 5, "epsilon": 1.0}, "tolerance is missing"),
         ({"users": 0, "dims": 5, "epsilon": 1.0}, "users = 0"),

@@ -159,7 +159,7 @@ def test_tables_for_a_prior(epsilon: float, prior: Any, most: float) -> None:
     ("epsilon", "paired", "single"), [(2.0, 101.8, 110.7), (3.0, 46.6, 59.1), (4.0, 29.6, 43.5)]
 )
 def test_pairs_of_a_hundred_numbers(epsilon: float, paired: float, single: float) -> None:
-    """n·MSE at 100 numbers spread evenly; at most 102.5, 46.7 and 29.7 are asked for."""
+    """n·MSE at 100 numbers spread evenly; at most 102.5, 46.7 and 29.7 are required."""
     plan = hd.plan(users=N, dims=100, epsilon=epsilon, mechanisms=["optimal_mean", "pair"])
     found = {option.mechanism: round(option.mse * N, 1) for option in plan.mechanisms}
     assert found == {"pair": paired, "optimal_mean": single}

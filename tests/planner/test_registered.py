@@ -27,6 +27,19 @@ class Broken(Duchi):
 
 
 @dataclass(frozen=True)
+class Leaky(hd.UniformMixture):
+    """Reports ±1 for every ε: a small variance, because some likelihood ratios are infinite."""
+
+    epsilon: float
+    name = "leaky"
+    bound = property(lambda self: 1.0)
+
+    def parts(self, t: Any) -> hd.Parts:
+        weight = np.stack([1 - t, 1 + t]) / 2
+        return hd.Parts(weight, np.stack([-1 - t, 1 - t]), np.zeros_like(weight))
+
+
+@dataclass(frozen=True)
 class Melody(Dimension):
     """A dimension that no channel of this package supports."""
 
@@ -50,7 +63,7 @@ class Melody(Dimension):
 
 @pytest.fixture
 def _laws(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, factory in (("our_duchi", Duchi), ("broken", Broken)):
+    for name, factory in (("our_duchi", Duchi), ("broken", Broken), ("leaky", Leaky)):
         monkeypatch.setitem(registry._known, name, registry.Registered(name, factory))
 
 
@@ -69,11 +82,20 @@ def test_a_law_that_cannot_be_used_is_left_out_with_a_note() -> None:
 
 
 @pytest.mark.usefixtures("_laws")
+@pytest.mark.parametrize("question", [{"epsilon": 2.0}, {"tolerance": 0.1}])
+def test_a_law_without_a_proof_of_privacy_is_never_recommended(question: dict[str, float]) -> None:
+    found = hd.plan(users=10_000, dims=4, **question)
+    assert any("leaky is left out of the plan" in note and "not private" in note for note in found.notes)
+    assert "leaky" not in {option.mechanism for option in found.options}
+    with pytest.raises(InvalidInput, match="mechanisms = 'leaky' is not allowed"):
+        hd.plan(users=10_000, dims=4, mechanisms=["leaky"], **question)
+
+
+@pytest.mark.usefixtures("_laws")
 def test_a_plan_notes_no_mechanism_that_can_be_used() -> None:
     found = hd.plan(users=10_000, dims=1, epsilon=2.0)
     assert "broken" in {option.mechanism for option in found.options}
-    assert found.left_out == ()
-    assert not any("broken" in note for note in found.notes)
+    assert not any("broken" in note for note in (*found.left_out, *found.notes))
 
 
 @pytest.mark.usefixtures("_laws")

@@ -67,7 +67,7 @@ def test_variances_have_the_predicted_error(mechanism):
     assert predict(found.best, "sd") == pytest.approx(half, rel=0.02)
 
 
-def test_covariances_err_as_the_answer_says():
+def test_covariances_have_the_stated_error():
     """The error that an answer reports for independent, even values is the one predicted, to 10 %: one seeded draw."""
     survey = hd.Survey(hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1)]), 4.0, "optimal", sampled=2)
     found = plan(users=N, dims=2, epsilon=4.0, mechanisms=["optimal"], statistic="covariance")

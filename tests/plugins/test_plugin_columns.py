@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from somebody.dimension import Agreement, Count, Gain
+from acme.dimension import Agreement, Count, Gain
 
 import hdr4me as hd
 from hdr4me import checks
@@ -186,7 +186,7 @@ def test_several_columns_on_spark(spark_session: Any, tmp_path: Path) -> None:
     table, truth = gains(20_000)
     survey = hd.Survey(hd.Schema([GAIN]), epsilon=4.0)
     folder = Path(__file__).parent
-    spark_session.sparkContext.addPyFile(make_archive(str(tmp_path / "plugin"), "zip", folder, "somebody"))
+    spark_session.sparkContext.addPyFile(make_archive(str(tmp_path / "plugin"), "zip", folder, "acme"))
     engine = hd.engines.spark(spark_session)
     engine.perturb(table, survey, tmp_path / "out")
     answer = engine.tally(tmp_path / "out", survey).estimate()

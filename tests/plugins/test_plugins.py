@@ -9,24 +9,32 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import acme
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import somebody
-from somebody.channel import Ladder
-from somebody.dimension import Agreement
-from somebody.mechanism import Shy
-from somebody.statistic import LARGEST
+from acme.channel import Ladder
+from acme.dimension import Agreement
+from acme.family import Window
+from acme.mechanism import Shy
+from acme.statistic import LARGEST
 
 import hdr4me as hd
 from hdr4me import checks
+from hdr4me.channels import Draws, KSubset
+from hdr4me.channels.k_subset import heaviest
+from hdr4me.channels.k_subset_response import KSubsetResponse
+from hdr4me.channels.response import Marginal, Response
 from hdr4me.cli import main
 from hdr4me.engines import ENGINES, Local
 from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.categorical import subset_selection
+from hdr4me.simulation.collection import simulate_tally
 
 N = 40_000
 SIGMAS = 7.0
@@ -74,6 +82,40 @@ def test_a_broken_contract_is_an_error() -> None:
 
     with pytest.raises(AssertionError, match="variance"):
         checks.check_mechanism(Liar(epsilon=1.5))
+
+
+class Copier(Ladder):
+    """Its probabilities are private, and its reports are the values."""
+
+    def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
+        draws.bits(32)
+        return divmod(x, 2)
+
+
+class Copies(Response):
+    """The batch sampler reports the values; the device does not."""
+
+    def sample(self, inputs: Any, draws: Any) -> Any:
+        return np.stack(np.divmod(inputs, 2), axis=1)
+
+
+class BatchCopier(Ladder):
+    response_class = f"{__name__}:Copies"
+
+
+@pytest.mark.parametrize(("channel", "said"), [(Copier, "draws of sample"), (BatchCopier, "response.sample")])
+def test_a_channel_whose_draws_are_not_its_law_is_an_error(channel: type[Ladder], said: str) -> None:
+    with pytest.raises(AssertionError, match=said):
+        checks.check_channel(channel.within(1.5, 7))
+
+
+def test_a_large_channel_is_attacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its outputs are too many to enumerate; the batch sampler spends five times the budget."""
+    channel = subset_selection(1.0, 60)
+    checks.check_channel(channel)
+    monkeypatch.setattr(type(channel.response), "sample", subset_selection(5.0, 60).response.sample)
+    with pytest.raises(AssertionError, match="an attack on the samples"):
+        checks.check_channel(channel)
 
 
 def test_the_document_carries_them(survey: hd.Survey) -> None:
@@ -130,8 +172,8 @@ def test_their_engine_keeps_the_contract(survey: hd.Survey, records: pa.Table) -
 def test_spark_accepts_them(spark_session: Any, survey: hd.Survey, records: pa.Table, tmp_path: Path) -> None:
     from hdr4me.engines import spark
 
-    package = Path(somebody.__file__).parent
-    archive = shutil.make_archive(str(tmp_path / "somebody"), "zip", package.parent, package.name)
+    package = Path(acme.__file__).parent
+    archive = shutil.make_archive(str(tmp_path / "acme"), "zip", package.parent, package.name)
     spark_session.sparkContext.addPyFile(archive)  # as any package that executors need
     engine = spark(spark_session)
     assert engine.perturb(records.slice(0, 500), survey, tmp_path / "reports") == 500
@@ -157,7 +199,8 @@ def test_the_plan_tries_their_mechanism() -> None:
     plan = hd.plan(
         schema=hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(4)]), epsilon=2.0, users=10_000
     )
-    assert "shy" in {option.mechanism for option in plan.options}
+    # Private from ε = 0.6 on: an option with four questions, of ε = 0.5 each, is not made.
+    assert {option.sampled for option in plan.options if option.mechanism == "shy"} == {1, 2}
 
 
 def test_the_framework_predicts_it() -> None:
@@ -226,16 +269,31 @@ def test_a_channel_without_decoding_is_not_asked_for_a_mean(survey: hd.Survey) -
         hd.ask(hd.Tally(survey), "mean", "likes")
 
 
+def test_what_its_counters_do_not_determine_has_no_estimate() -> None:
+    class Constant(Ladder):
+        """Its reports are private and useless: every one of them has the same counter."""
+
+        def counters(self, output: Sequence[int]) -> Iterator[int]:
+            return iter((0,))
+
+    schema = hd.Schema([Agreement("likes")])
+    questions = [hd.Question((0,), Constant.within(2.0, 5))]
+    useless = hd.Survey.from_questions(schema, epsilon=2.0, sampled=1, questions=questions)
+    answer = hd.Tally(useless).add([hd.Client(useless).report({"likes": "much"})] * 3).estimate()
+    assert set(answer.status) == {"no estimate"}
+    assert "its counters do not determine the answer" in answer.notes[0]
+
+
 def test_an_installed_package_is_found_by_its_entry_points(tmp_path: Path) -> None:
     """A package that is installed and never imported by hand: its names are known all the same."""
-    info = tmp_path / "somebody-1.0.dist-info"
+    info = tmp_path / "acme-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: somebody\nVersion: 1.0\n")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
     groups = ("channels", "dimensions", "statistics", "engines")
-    text = "".join(f"[hdr4me.{group}]\nsomebody = somebody\n" for group in groups)
-    (info / "entry_points.txt").write_text(text + "[hdr4me.mechanisms]\nshy = somebody.mechanism:Shy\n")
+    text = "".join(f"[hdr4me.{group}]\nacme = acme\n" for group in groups)
+    (info / "entry_points.txt").write_text(text + "[hdr4me.mechanisms]\nshy = acme.mechanism:Shy\n")
     code = (
-        f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(Path(somebody.__file__).parents[1])!r}]\n"
+        f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(Path(acme.__file__).parents[1])!r}]\n"
         "import hdr4me as hd\n"
         "from hdr4me.channels import CHANNELS\n"
         "from hdr4me.engines import ENGINES\n"
@@ -243,3 +301,32 @@ def test_an_installed_package_is_found_by_its_entry_points(tmp_path: Path) -> No
         "assert hd.mechanism('shy', epsilon=1.0).name == 'shy'\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class OwnMarginal(KSubsetResponse):
+    """Its marginals are its own, and different for each category."""
+
+    def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
+        return super().marginal(place, coordinate)
+
+
+class OwnWindow(Window):
+    response_class = f"{__name__}:OwnMarginal"
+
+
+@pytest.mark.parametrize("kind", [Window, OwnWindow])
+def test_a_family_without_a_response_is_answered_category_by_category(kind: type[Window]) -> None:
+    """The shares of its report are different for each category, so that each has a decoder of its own.
+
+    Seven frequencies within 4.5 standard errors: a false alarm with a probability of less than 5e-5.
+    """
+    family = kind(7, 3)
+    channel = KSubset("window", 2.0, family, heaviest(2.0, family))
+    checks.check_channel(channel)
+    labels = [f"c{k}" for k in range(7)]
+    schema = hd.Schema([hd.Categorical("c", labels)])
+    survey = hd.Survey.from_questions(schema, epsilon=2.0, sampled=1, questions=[hd.Question((0,), channel)])
+    frequencies = np.array([5, 10, 15, 20, 25, 15, 10])
+    records = pa.table({"c": np.repeat(labels, 200 * frequencies)})
+    answer = simulate_tally(records, survey, seed=7).estimate()
+    assert np.abs((answer.value - frequencies / 100) / answer.standard_error).max() < 4.5

@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import acme
 import numpy as np
 import pyarrow as pa
 import pytest
-import somebody
-from somebody.channel import Ladder
-from somebody.dimension import Agreement, Count
-from somebody.mechanism import Shy
+from acme.channel import Ladder
+from acme.dimension import Agreement, Count
+from acme.mechanism import Shy
 
 import hdr4me as hd
 from hdr4me import checks
@@ -63,7 +63,7 @@ def records() -> pa.Table:
 @pytest.fixture(scope="module")
 def tally(survey: hd.Survey, records: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> hd.Tally:
     """Perturbed and counted by their engine."""
-    path = tmp_path_factory.mktemp("doors") / "r.parquet"
+    path = tmp_path_factory.mktemp("reports") / "r.parquet"
     with ENGINES["halves"](None) as engine:
         assert engine.perturb(records, survey, path) == N
         return engine.tally([path], survey)
@@ -327,8 +327,8 @@ def test_a_drafted_schema_has_every_column(records: pa.Table) -> None:
 def test_spark_perturbs_and_counts_them(
     survey: hd.Survey, records: pa.Table, spark_session: Any, tmp_path: Path
 ) -> None:
-    package = Path(somebody.__file__).parent
-    archive = shutil.make_archive(str(tmp_path / "somebody"), "zip", package.parent, package.name)
+    package = Path(acme.__file__).parent
+    archive = shutil.make_archive(str(tmp_path / "acme"), "zip", package.parent, package.name)
     spark_session.sparkContext.addPyFile(archive)
     engine = hd.engines.spark(spark_session)
     assert engine.perturb(records, survey, tmp_path / "reports") == N
@@ -344,7 +344,7 @@ def test_spark_names_a_package_that_executors_lack(
     spark_session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "only_here.py").write_text(
-        "from somebody.dimension import Count\n\n\nclass Steps(Count):\n    kind = 'steps'\n"
+        "from acme.dimension import Count\n\n\nclass Steps(Count):\n    kind = 'steps'\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     steps = importlib.import_module("only_here").Steps("steps", 10)

@@ -41,7 +41,7 @@ def test_two_clusters_are_found() -> None:
     assert after < 0.1 * before  # the oracle has none; 0.025 to 0.036 over four seeds
 
 
-def test_nothing_is_chosen_that_is_not_surely_better() -> None:
+def test_a_rule_is_chosen_only_if_it_is_significantly_better() -> None:
     for alike in ([0.3], [0.3, 0.3], [0.3, 0.3, 0.3]):  # nothing to learn from so few, however alike
         small_sample = recalibrate(alike, 0.1)
         assert (small_sample.used, small_sample.share) == ("clip", 1.0)
@@ -98,7 +98,7 @@ def test_advice_offers_auto_where_a_method_helps_less() -> None:
         (np.full(10, 0.3), 5.0),
     ],
 )
-def test_auto_never_accuses_itself(means: list[float], sigma: float) -> None:
+def test_the_advice_of_auto_does_not_recommend_another_method(means: list[float], sigma: float) -> None:
     found = recalibrate(means, sigma)
     assert "increases the error" not in found.advice
     assert "auto has" not in found.advice

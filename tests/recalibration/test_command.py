@@ -14,7 +14,9 @@ from hdr4me.cli.app import app
 @pytest.fixture(scope="module")
 def tally(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = [f"steps_{h}" for h in range(6)]
-    schema = hd.Schema([hd.Numeric(name, 0, 100) for name in [*names, "age"]])
+    schema = hd.Schema(
+        [*(hd.Numeric(name, 0, 100, curve="steps") for name in names), hd.Numeric("age", 0, 100)]
+    )
     survey = hd.Survey(schema, epsilon=4.0, mechanism="duchi")
     counted = hd.Tally(survey)
     for block in hd.engines.Local().reports(np.tile(np.linspace(20, 80, 7), (400, 1)), survey):
@@ -32,31 +34,20 @@ def _run(*arguments: object) -> tuple[int, str]:
     )
 
 
-def test_structure_and_interval_are_taken(tally: Path) -> None:
-    for more in (
-        ("--order", "steps_*"),
-        ("--order", "steps_0,steps_1,steps_2,steps_3"),
-        ("--interval", "average"),
-    ):
+def test_a_declared_curve_and_each_kind_of_interval_are_used(tally: Path) -> None:
+    for more in ((), ("--interval", "average"), ("--interval", "credible")):
         code, text = _run(tally, "--recalibrate", "auto", "--json", *more)
         assert code == 0
         rows = json.loads(text)["rows"]
         assert len(rows) == 7
         assert all(0 <= row["lower"] <= row["estimate"] <= row["upper"] <= 100 for row in rows)
-    code, _ = _run(
-        tally, "--recalibrate", "auto", "--groups", "steps_0,steps_1", "--groups", "steps_2,age", "--json"
-    )
-    assert code == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--order", "steps_*"), "need --recalibrate"),
-        (("--interval", "average"), "need --recalibrate"),
+        (("--interval", "average"), "needs --recalibrate"),
         (("--recalibrate", "auto", "--interval", "narrow"), "--interval 'narrow' is not allowed"),
-        (("--recalibrate", "auto", "--order", "weight"), "--order 'weight' is not allowed"),
-        (("--recalibrate", "l1", "--order", "steps_*"), "--order is not allowed for --recalibrate 'l1'"),
     ],
 )
 def test_refusals_name_the_option(tally: Path, arguments: tuple[str, ...], message: str) -> None:

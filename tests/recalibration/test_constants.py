@@ -161,7 +161,10 @@ def test_a_rule_replaces_another_from_two_and_a_half_standard_errors_on(errors: 
     assert (found.used, found.share) == (used, 1.0)
 
 
-@pytest.mark.parametrize(("gain", "verdict"), [(0.251, "help"), (0.249, "little help"), (0.049, "not worth")])
+VERDICTS = [(0.251, "help"), (0.249, "little help"), (0.051, "little help"), (0.049, "not worth")]
+
+
+@pytest.mark.parametrize(("gain", "verdict"), VERDICTS)
 def test_the_planners_verdict(gain: float, verdict: str) -> None:
     """A linear rule removes this share of the error; a quarter is what `auto` gains in benchmarks/recalibration.py."""
     assert verdict in planned(gain, 1 - gain).verdict

@@ -1,4 +1,4 @@
-"""The door: what it takes, what it refuses, what every method has in common."""
+"""`recalibrate`: accepted and refused inputs, and what all methods have in common."""
 
 import numpy as np
 import pytest
@@ -87,8 +87,8 @@ def test_refusals_by_name(means: object, errors: object, options: dict[str, obje
         recalibrate(means, errors, **options)  # type: ignore[arg-type]
 
 
-def test_the_level_of_an_interval_is_checked() -> None:
-    with pytest.raises(InvalidInput, match="level = 2"):
+def test_the_confidence_of_an_interval_is_checked() -> None:
+    with pytest.raises(InvalidInput, match="confidence = 2"):
         recalibrate([0.1], [1.0]).interval(2)
 
 

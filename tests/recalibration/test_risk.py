@@ -100,7 +100,7 @@ def test_clippings_own_error_against_simulation() -> None:
         assert found == pytest.approx(np.mean((np.clip(x, -1, 1) - theta) ** 2), abs=0.002)
 
 
-def test_a_harmful_rule_is_not_chosen_and_a_helpful_one_is() -> None:
+def test_a_rule_that_increases_the_error_is_not_chosen() -> None:
     rng = np.random.default_rng(4)
     theta, s = rng.uniform(-0.9, 0.9, 80), np.full(80, 0.05)
     x = theta + s * rng.normal(size=80)

@@ -238,7 +238,7 @@ def test_credible_intervals_know_the_structure() -> None:
 @pytest.mark.no_cover
 @pytest.mark.parametrize("options", [{"order": range(6)}, {"groups": [0, 0, 1, 1, 2, 3]}])
 def test_few_means_that_only_differ_are_no_structure(options: dict[str, Any]) -> None:
-    """They swing by 1.5 standard errors, which was taken for a curve: 1.1 times the error of clipping; seeded."""
+    """Their differences of 1.5 standard errors looked like a curve, with 1.1 times the error of clipping; seeded."""
     rng = np.random.default_rng(8)
     theta = 0.5 + np.where(np.arange(6) % 2 == 0, 0.075, -0.075)
     lost = 0.0

@@ -244,7 +244,7 @@ class Doubled(Laplace):
         return 2 * rng.laplace(0.0, self.scale, shape)
 
 
-def test_a_subclass_with_its_own_noise_is_not_taken_for_its_parent() -> None:
+def test_a_subclass_with_its_own_noise_is_not_treated_as_its_parent() -> None:
     """The variance is four times Laplace's: 6 standard errors of a mean of squares of kurtosis 6, seeded."""
     mech = Doubled(epsilon=1.0)
     assert fused_law(mech) is None

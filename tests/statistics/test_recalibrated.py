@@ -70,7 +70,7 @@ def test_the_table_has_every_row(answer: Answer, method: str) -> None:
     found = answer.recalibrate(method)
     assert isinstance(found, Answer)
     assert found.method == method
-    rows = found.table(level=0.9)
+    rows = found.table(confidence=0.9)
     assert [row["dimension"] for row in rows] == ["age", *["pet"] * 3, "height", "unasked", *["empty"] * 2]
     for row in rows:
         if row["status"] == "ok":

@@ -182,8 +182,11 @@ def test_the_predicted_gain_of_two_rounds():
         predict_rounds("uniform", 40_000, 1.0, pilot=1.0)
 
 
-def test_tables_of_the_second_round_are_designed_for_the_pilot_s_distribution(survey_of, tally_of):
-    """The designed table has less variance for the users' own values than the general one, on the same range."""
+def test_tables_of_the_second_round_are_designed_for_the_pilot_s_distribution(
+    survey_of, tally_of, monkeypatch
+):
+    """The designed table has less variance for the users' own values than the general one, on the whole range."""
+    monkeypatch.setattr("hdr4me.statistics.predict.WORTH", np.inf)
     values = np.random.default_rng(1).normal(0, 0.1, 20_000)
     pilot = tally_of(values, survey_of(epsilon=2.0), 1)
     noise = {}
@@ -197,16 +200,12 @@ def test_tables_of_the_second_round_are_designed_for_the_pilot_s_distribution(su
     assert noise["designed"] < 0.85 * noise["optimal"]
 
 
-def test_values_heaped_at_an_end_keep_their_range(survey_of, tally_of):
-    """3 % of ones among zeros: the pilot's noise hides them, and clipping them would be a large bias."""
+def test_values_heaped_at_an_end_are_not_cut_off_without_a_control_group(survey_of, tally_of):
+    """3 % of ones among zeros, which the pilot's noise hides: enough users show them, so the error is no larger."""
     values = np.where(np.random.default_rng(1).random(40_000) < 0.03, 1.0, -1.0)
     for seed in range(5):
-        assert hd.refine(tally_of(values[:8000], survey_of(), seed), users=32_000).survey.schema[
-            "x"
-        ].bounds == (
-            -1.0,
-            1.0,
-        )
+        found = hd.refine(tally_of(values[:8000], survey_of(), seed), users=32_000)
+        assert not found.ranges or (found.control >= 0.65 and found.ranges["x"].worst <= 1.0)
 
 
 def test_many_numbers_share_general_tables():
@@ -348,6 +347,23 @@ def test_groups_of_one_population_lose_next_to_nothing(survey_of, tally_of):
     found, best = np.square(errors).mean(axis=0)
     assert found <= 1.05 * best
     assert inside >= 52
+
+
+def test_groups_that_differ_slightly_are_covered(survey_of, tally_of):
+    """A difference of one standard error of the less exact group, which no test detects; 60 seeded draws.
+
+    More than 8 misses of 60 intervals of 95 % have probability 2e-3; with weights by errors alone 23 % cover.
+    """
+    first = np.clip(np.random.default_rng(0).normal(40, 15, 5000), 0, 95)
+    inside = alone = 0
+    for seed in range(0, 600, 10):
+        both, by_error, true = groups(survey_of, tally_of, (first, first + 2.3), (1.0, 4.0), seed)
+        (low, high), (left, right) = both.interval(), by_error.interval()
+        inside += int(low[0] <= true <= high[0])
+        alone += int(left[0] <= true <= right[0])
+        assert both.notes[0]
+    assert inside >= 52
+    assert alone < 40
 
 
 def test_populations_that_are_said_to_differ_are_weighted_by_their_size(survey_of, tally_of):

@@ -222,6 +222,30 @@ def test_optional_numbers_have_an_interval_in_small_samples() -> None:
     assert np.mean(kept) >= 0.93
 
 
+@pytest.mark.no_cover
+def test_means_that_are_printed_because_of_a_lucky_share_are_covered() -> None:
+    """13 % have a value near the lower end: the share is significant in some of the tallies, which are all printed.
+
+    Without the smaller error probability 85 to 90 % of these intervals cover. Of 600 seeded tallies about 180 are
+    printed; coverage of 98 % falls below 94 % with a probability of 10⁻⁴. The others have their intervals too.
+    """
+    survey, rng = (
+        hd.Survey(hd.Schema([hd.Numeric("x", 0, 80, optional=True)]), epsilon=1.0),
+        np.random.default_rng(8),
+    )
+    weights = np.array(survey.questions[0].channel.weights, np.float64)  # type: ignore[attr-defined]
+    rows = weights / weights.sum(axis=1, keepdims=True)
+    covered: dict[str, list[bool]] = {"ok": [], NOT_SIGNIFICANT: []}
+    for _ in range(600):
+        counts = rng.multinomial(130, rows[1]) + rng.multinomial(870, rows[-1])
+        truth = 80 / (len(rows) - 2)
+        (row,) = (row for row in estimate(Counts(survey, counts, 1000)).table() if row["statistic"] == "mean")
+        assert 0 <= row["lower"] <= row["upper"] <= 80 or row["status"] == "ok"
+        covered[row["status"]].append(row["lower"] <= truth <= row["upper"])
+    assert len(covered["ok"]) > 100
+    assert min(map(np.mean, covered.values())) > 0.94
+
+
 def test_rows_that_are_not_significant_count_in_simultaneous_intervals() -> None:
     """It has an interval too, so simultaneous intervals are as wide as if its status were ok."""
     survey = hd.Survey(hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(3)]), epsilon=3.0)

@@ -1,4 +1,4 @@
-"""The largest categories are told where they are surely the largest, and a page of noise is not printed."""
+"""The largest categories are printed if they are significantly larger than the others; otherwise none is."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey import Dimension, Schema
 from hdr4me.survey.derived import Bucket, Hash, Joint, Outer, Prefix
 from hdr4me.survey.dimension import dimension_from_dict
+from hdr4me.survey.values import as_number
 
 SEX = hd.Categorical("sex", ["f", "m"])
 AGE = Bucket("age", [0, 18, 65, 120])
@@ -53,6 +54,22 @@ VALUES = [None, "", math.nan, -5, 0, 17.999, 18, "64.9", 65, 120, 1e9, "old", Tr
 )
 def test_a_bucket_includes_its_lower_edge(value: Any, bucket: int) -> None:
     assert AGE.encode(value, 3) >> 16 == bucket
+
+
+@pytest.mark.parametrize(
+    "text", ["\x1c20", "20\x1f", "\x8520", "\u200920", "-0.0", "17.999999999999999", " TRUE\x1c"]
+)
+def test_a_number_in_a_text_is_the_same_on_a_device_and_in_a_file(text: str) -> None:
+    column = AGE.clean_column([pa.array([text, "old"])], 3)
+    assert column.lut is not None
+    assert column.lut[column.array[0].as_py()] == AGE.encode(text, 3) >> 16
+    numbers = hd.Numeric("age", 0, 120).clean_column([pa.array([text, "old"])], 2)
+    assert numbers.array[0].as_py() == as_number(text)
+
+
+def test_buckets_have_different_names() -> None:
+    assert Bucket("id", np.array([0, 1234567, 1234568])).categories == ("0 to 1234567", "1234567 to 1234568")
+    assert Bucket("x", [-0.1, 0, 1e-7, 1e300]).categories == ("-0.1 to 0", "0 to 1e-07", "1e-07 to 1e+300")
 
 
 def test_a_declared_default_replaces_a_missing_number() -> None:
@@ -97,6 +114,8 @@ def test_a_column_is_cleaned_by_the_rule_of_one_value() -> None:
         (lambda: Bucket("age", [0, 1]), "edges = .* must be at least three increasing numbers"),
         (lambda: Bucket("age", [0, 2, 1]), "three increasing numbers"),
         (lambda: Bucket("age", 5), "three increasing numbers"),
+        (lambda: Bucket("age", [0, 1, 10**400]), "three increasing numbers"),
+        (lambda: Bucket("age", [2**53, 2**53 + 1, 2**54]), "three increasing numbers"),
         (lambda: Hash("word", 1), "buckets = 1 must be an integer from 2 to 1,000,000"),
         (lambda: Hash("word", 8, seed=2**53), "seed = .* must be an integer from 0 to"),
         (lambda: Hash("word", 8, default=" "), "default = ' ' must be a text that is not blank"),
@@ -235,7 +254,7 @@ def test_an_outer_product_by_hand() -> None:
 @pytest.mark.parametrize("dimension", [WORD, AREA, FIRST])
 def test_a_column_of_texts_is_cleaned_by_the_rule_of_one_value(dimension: Dimension) -> None:
     texts = [x for x in TEXTS if x is None or (isinstance(x, str) and x != "\ud800")]
-    for values in (texts, [3, 10, None, 12], [2.5, 3.0, 1e-7, None]):
+    for values in ([*texts, "\x1c", "\x1capple"], [3, 10, None, 12], [2.5, 3.0, 1e-7, None]):
         column = dimension.clean_column([pa.array(values)], len(dimension.categories))
         assert column.lut is not None
         found = [column.lut[-1 if i is None else i] for i in column.array.to_pylist()]

@@ -281,7 +281,7 @@ def test_another_weight_is_another_survey(mixed: Survey) -> None:
     survey = weighted(mixed, (1, 2, 3, 4))
     document = json.loads(survey.to_json())
     document["questions"][0]["weight"] = 2
-    with pytest.raises(FingerprintMismatch, match=survey.fingerprint):
+    with pytest.raises(FingerprintMismatch, match=survey.fingerprint[:12]):
         Survey.from_json(json.dumps(document))
 
 

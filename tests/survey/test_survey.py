@@ -186,7 +186,7 @@ def test_not_a_survey_at_all(text: str | bytes, tmp_path) -> None:
 
 def test_a_tampered_file_names_both_fingerprints(mixed: Survey, tmp_path) -> None:
     (tmp_path / "s.json").write_text(tampered(mixed, {"name": "mine"}, signed=False))
-    with pytest.raises(FingerprintMismatch, match=mixed.fingerprint):
+    with pytest.raises(FingerprintMismatch, match=mixed.fingerprint[:12]):
         Survey.load(tmp_path / "s.json")
 
 

@@ -96,8 +96,8 @@ def test_merging_leaves_the_parts_alone(mixed: Survey, some_reports: np.ndarray)
 def test_different_surveys_do_not_merge(mixed: Survey, other: Survey) -> None:
     with pytest.raises(FingerprintMismatch) as caught:
         Tally(mixed) + Tally(other)
-    assert mixed.fingerprint in str(caught.value)
-    assert other.fingerprint in str(caught.value)
+    assert mixed.fingerprint[:12] in str(caught.value)
+    assert other.fingerprint[:12] in str(caught.value)
 
 
 def test_other_things_do_not_merge(mixed: Survey) -> None:

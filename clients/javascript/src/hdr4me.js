@@ -124,12 +124,14 @@ const pick = (weights, drawn) => {
   return cell;
 };
 
+const checkRows = (rows, one) =>
+  check(rows.every((row) => row.length == rows[0].length && row.every((w) => isInteger(w, 0, one)) && sum(row) == one));
+
 // The columns of a table of integer weights whose rows sum to `one`. A column of zeros is never reported; a zero beside
 // positive weights would rule out an input.
 const columns = (rows, one) => {
-  const n = rows[0].length;
-  check(rows.every((row) => row.length == n && row.every((w) => isInteger(w, 0, one)) && sum(row) == one));
-  return range(n).map((y) => {
+  checkRows(rows, one);
+  return range(rows[0].length).map((y) => {
     const column = rows.map((row) => row[y]);
     check(column.every((w) => w) || !sum(column));
     return column;
@@ -145,10 +147,16 @@ const inputOfKind = (reads, size) => [{ reads, size }];
 const proven = (epsilon, n, d) => check(n >= d && within(n, d, epsilon));
 
 // Draws the cell of a row from 32 bits, or, for a memoized response with two stages, its memoized cell from 16 bits.
-// The likelihood ratio of the first stage bounds that of all reports together.
+// The likelihood ratio of the first stage bounds that of all reports together; both stages multiply to the weights.
 const cells = ({ epsilon, weights, stages }, ratio) => {
   proven(epsilon, ...ratio(columns(weights, ONE)));
-  if (stages) proven(stages.epsilon, ...ratio(columns(stages.first, FRACTION)));
+  if (stages) {
+    const { first, second } = stages;
+    proven(stages.epsilon, ...ratio(columns(first, FRACTION)));
+    checkRows(second, FRACTION);
+    const total = (row, y) => sum(row.map((w, k) => w * second[k][y]));
+    check(json(weights) == json(first.map((row) => second[0].map((_, y) => total(row, y)))));
+  }
   return (x, source, memoize) =>
     stages && memoize ? pick(stages.first[x], word(source, 2)) : pick(weights[x], word(source, 4));
 };
@@ -189,22 +197,30 @@ const subset = ({ size, chosen }) => [
   },
 ];
 
-// Points of a projective space over the field of q elements, q a prime or 4; an output contains x if it lies in the
-// hyperplane of x.
-const projective = ({ size, order: q, length }) => {
+// Points of a projective space over the field of q = p^k elements: the polynomials modulo x^k + Σ mᵢ·xⁱ, each as the
+// integer Σ cᵢ·pⁱ. An output contains x if it lies in the hyperplane of x.
+const projective = ({ size, order: q, length, modulus = q == 4 ? [1, 1] : [0] }) => {
   const points = (t) => (q ** t - 1) / (q - 1);
-  const times = (a, b) => (q == 4 ? +"0000012302310312"[4 * a + b] : (a * b) % q);
-  const plus = (a, b) => (q == 4 ? a ^ b : (a + b) % q);
+  const k = modulus.length;
+  const p = Math.round(q ** (1 / k));
+  const combined = (a, b, scale) =>
+    range(k).reduceRight((n, i) => n * p + (((floor(a / p ** i) % p) + scale * (floor(b / p ** i) % p)) % p), 0);
+  const plus = (a, b) => combined(a, b, 1);
+  const reduced = modulus.reduceRight((n, m) => n * p + m, 0);
+  const times = (a, b) =>
+    range(k).reduceRight((n, i) => {
+      const top = floor((n * p) / q);
+      return combined(combined((n * p) % q, reduced, p - top), a, floor(b / p ** i) % p);
+    }, 0);
   const digits = (n, t) => range(t).map((i) => floor(n / q ** (t - 1 - i)) % q);
   const vector = (index, t) => {
     const free = range(t).filter((f) => index >= points(f)).length - 1;
     return digits(q ** free + index - points(free), t);
   };
-  check(
-    size <= points(length) &&
-      points(length) <= 2 ** 24 &&
-      (q == 4 || range(4096).every((d) => d < 2 || d * d > q || q % d)),
-  );
+  check(size <= points(length) && points(length) <= 2 ** 24 && p ** k == q && modulus.every((m) => isInteger(m, 0, p - 1)));
+  check(range(4096).every((d) => d < 2 || d * d > p || p % d) && (k < 2 || q <= 256));
+  // Without a factor of the modulus, which has at most half of its degree, no product of two elements is zero.
+  check(k < 2 || range(p ** floor(k / 2 + 1) * q).every((i) => i < q || !(i % q) || times(floor(i / q), i % q)));
   const containing = points(length - 1);
   return [
     inputOfKind("category", size),
@@ -218,7 +234,7 @@ const projective = ({ size, order: q, length }) => {
       const pivot = point.indexOf(1);
       point.splice(pivot, 1);
       const others = point.reduce((n, a, i) => plus(n, times(a, found[i])), 0);
-      found.splice(pivot, 0, plus(+!contains, q == 4 ? others : q - others));
+      found.splice(pivot, 0, plus(+!contains, times(others, p - 1)));
       const first = found.findIndex((a) => a);
       let scale = 1; // the first nonzero element becomes 1
       for (; times(scale, found[first]) != 1;) scale++;
@@ -325,17 +341,17 @@ const halfWords = () => {
   return found;
 };
 
-const families = { subset, projective, privset, codebook };
+const families = { __proto__: null, subset, projective, privset, codebook };
 
-const kSubset = ({ epsilon, family: { name, ...sizes }, weight }) => {
+const kSubset = ({ epsilon, family: { name, modulus, ...sizes }, weight }) => {
   check(Object.values({ ...sizes, weight }).every((n) => isInteger(n, 1, ONE)));
-  const [takes, others, containing, choose] = families[name](sizes);
+  const [takes, others, containing, choose] = families[name]({ ...sizes, modulus });
   // With invalid parameters one of the two numbers is not positive, and the proof fails.
   proven(epsilon, big(weight) * big(others), big(ONE - weight) * big(containing));
   return { takes, drawOutput: (x, source) => choose(x, word(source, 4) < weight, source) };
 };
 
-const channelKinds = { table, entries: unaryEncoding, heavy_set: kSubset };
+const channelKinds = { __proto__: null, table, entries: unaryEncoding, heavy_set: kSubset };
 
 // ---- Dimensions: {reads, size, leaves, code(record, size)} ---------------------------------------------------------
 //
@@ -343,7 +359,7 @@ const channelKinds = { table, entries: unaryEncoding, heavy_set: kSubset };
 // leaves are the dimensions that read columns: {column, toCode(value, size)}. docs/derived-inputs.md specifies the
 // dimensions that are computed from others.
 
-const trim = (text) => text.replace(/^([^\S\ufeff]|\x85)+|([^\S\ufeff]|\x85)+$/g, "");
+const trim = (text) => text.replace(/^([^\S\ufeff]|[\x1c-\x1f\x85])+|([^\S\ufeff]|[\x1c-\x1f\x85])+$/g, "");
 
 // The number that a value represents, or NaN. Text is parsed as by Python's float(): "" and "0x10" are not numbers,
 // "1_000" and "inf" are. (Python also accepts digits of other scripts.)
@@ -405,7 +421,7 @@ const leaf = (column, reads, toCode, more) => {
 // selection, nothing chosen.)
 const numeric = ({ name, low, high, optional, default: fallback = NaN }) => {
   const clamp = (x) => min(max(x, low), high);
-  check([low, high, high - low].every(num.isFinite) && low < high && !(clamp(fallback) - fallback));
+  check([low, high, high - low].every(num.isFinite) && low < high && [NaN, clamp(fallback)].includes(fallback));
   const clean = (value) => {
     const number = asNumber(value);
     return number == number ? clamp(number) : fallback;
@@ -421,7 +437,10 @@ const numeric = ({ name, low, high, optional, default: fallback = NaN }) => {
 
 const position = (share, size) => rounded(share * ((size - 1) * FRACTION)) / FRACTION;
 
+const checkNames = (names) => check(new Set(names).size == names.length && names.every(isText));
+
 const categorical = ({ name, categories, default: fallback }) => {
+  checkNames(categories);
   const none = categories.indexOf(fallback);
   check(none >= 0 || fallback == null);
   return leaf(name, "category", (value) => find(categories, value, none), { size: categories.length, text: 1 });
@@ -429,6 +448,7 @@ const categorical = ({ name, categories, default: fallback }) => {
 
 // A set of categories, filled up with dummies, by its index in the combinatorial number system.
 const selection = ({ name, categories, at_most: most }) => {
+  checkNames(categories);
   const v = categories.length;
   const toCode = (value) => {
     const parts = [isText(value) ? value.split("|").map(trim) : value].flat();
@@ -445,7 +465,7 @@ const selection = ({ name, categories, at_most: most }) => {
 const bucket = ({ name, edges, default: fallback = NaN, column = name }) => {
   const [first, last] = [edges[0], edges.at(-1)];
   check(edges.length > 2 && edges.every((x, i) => num.isFinite(x) && !(x <= edges[i - 1])));
-  check(!(min(max(fallback, first), last) - fallback));
+  check([NaN, min(max(fallback, first), last)].includes(fallback));
   const inner = edges.slice(1, -1);
   const toCode = (value) => {
     const number = asNumber(value);
@@ -526,9 +546,10 @@ const outer = ({ outer: items, shift, scale, norm }) => {
   return { reads: "vector", size: ONE * length, leaves: parts, code };
 };
 
-const dimensionKinds = { numeric, categorical, selection, bucket, hash, prefix, joint, product, outer };
+const dimensionKinds = { __proto__: null, numeric, categorical, selection, bucket, hash, prefix, joint, product, outer };
 const dimensionOf = ({ type, ...rest }, dimensions) => {
-  if (!Object.hasOwn(dimensionKinds, type)) stop("Unsupported", `dimensions of type ${type} are not supported`);
+  check([, true, false].includes(rest.optional));
+  if (!dimensionKinds[type]) stop("Unsupported", `dimensions of type ${type} are not supported`);
   return dimensionKinds[type](rest, dimensions);
 };
 
@@ -544,36 +565,43 @@ const canonical = (value) => {
 
 const fingerprint = async (document) => hex(await subtle.digest("SHA-256", utf8(canonical(document))));
 
-// Parses a survey document (text or object) and proves its privacy.
-const readSurvey = async (document) => {
+// Parses a survey document (text or object) and proves its privacy. Whatever else is wrong is a FormatError, too.
+const readSurvey = (document) =>
+  parsed(document).catch((error) => (error.name == "Unsupported" ? Promise.reject(error) : check()));
+const countOf = (object) => Object.keys(object).length;
+const parsed = async (document) => {
   const { fingerprint: claimed, ...body } = JSON.parse(isText(document) ? document : json(document));
-  const { format, version, epsilon, n_sampled: m, dimensions, channels, questions: list } = body;
-  check(format == "hdr4me-survey" && version === 2 && dimensions.every(({ name }) => isText(name)));
-  check(claimed == (await fingerprint(body)));
+  const { format, version, epsilon, n_sampled: m, dimensions, channels, questions: list, row_budget: rows = 1 } = body;
+  check(format == "hdr4me-survey" && version === 2 && [body, ...dimensions].every(({ name }) => isText(name)));
+  check(claimed == (await fingerprint(body)) && isInteger(rows, 1, FRACTION));
+  check(countOf(body) == 8 + ("tolerance" in body) + ("row_budget" in body));
   const asked = dimensions.map((item) => dimensionOf(item, dimensions));
   check(epsilon <= FRACTION);
   const [n, d] = exact(epsilon);
   let memoizedEpsilon = 0; // the cost of a memoized response with two stages
   const made = channels.map((channel) => {
     const [a, b] = exact(channel.epsilon);
-    check(big(m) * a * d <= n * b);
-    memoizedEpsilon = max(memoizedEpsilon, channel.stages?.epsilon ?? 0);
-    return channelKinds[channel.kind](channel);
+    const { kind, stages, weight } = channel;
+    check(big(m) * a * d <= n * b && countOf(channel) == (weight ? 5 : 6) + !!stages);
+    memoizedEpsilon = max(memoizedEpsilon, stages?.epsilon ?? 0);
+    return channelKinds[kind](channel);
   });
-  const questions = list.map(({ dimensions: numbers, channel, weight = 1 }) => {
+  const questions = list.map((question) => {
+    const { dimensions: numbers, channel, weight = 1 } = question;
+    check(countOf(question) == 2 + ("weight" in question));
     const { takes, drawOutput } = made[channel];
-    check(channel === +channel && isInteger(weight, 1, 2 ** 20));
+    check(channel === +channel && isInteger(weight, 1, 2 ** 20) && takes.length == numbers.length);
     const parts = numbers.map((j, i) => {
       const { reads, size } = takes[i];
       const part = { size, ...asked[j], j };
-      check(j === +j && part.reads == reads && part.size === size && takes.length == numbers.length);
+      check(j === +j && part.reads == reads && part.size === size);
       return part;
     });
     return { parts, drawOutput, weight, stages: channels[channel].stages };
   });
   check(isInteger(m, 1, questions.length));
   const series = await fingerprint({ ...body, name: "" });
-  return { ...body, fingerprint: claimed, series, m, questions, memoizedEpsilon };
+  return { ...body, fingerprint: claimed, series, m, rows, questions, memoizedEpsilon };
 };
 
 // ---- Answers -------------------------------------------------------------------------------------------------------
@@ -682,7 +710,7 @@ class Client {
   static async open(document, options) {
     const survey = await readSurvey(document);
     const { epsilon, m, memoizedEpsilon } = survey;
-    const defaults = { store: browserStore(), url: "", limit: 16, reports: 1, survey, epsilon, share: m };
+    const defaults = { store: browserStore(), url: "", limit: 16, reports: survey.rows, survey, epsilon, share: m };
     const client = Object.assign(new Client(), defaults, options);
     // Memoized responses with a second stage cost the budget of all their reports together.
     if (client.memoized && memoizedEpsilon * m > epsilon) [client.epsilon, client.share] = [memoizedEpsilon, 1];

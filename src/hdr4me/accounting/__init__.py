@@ -1,7 +1,10 @@
-"""The privacy of a survey in the shuffle model and over time, and its robustness against poisoned reports."""
+"""The privacy of a survey in the shuffle model and over time, and its robustness against poisoned reports.
+
+The public names are listed in `__init__.pyi`; each is imported when it is first used.
+"""
 
 from __future__ import annotations
 
-from hdr4me.accounting.shuffling import Amplification, amplification, local_epsilon
+from hdr4me._lazy import attach
 
-__all__ = ["Amplification", "amplification", "local_epsilon"]
+__getattr__, __dir__, __all__ = attach(__name__)

@@ -42,11 +42,26 @@ def may_be_stale(number: int, row_budget: int) -> bool:
     return number > row_budget
 
 
+def staleness(survey: Survey, number: int | None) -> str:
+    """Why the responses of a round may be stale; empty if they are current.
+
+    A survey that declares a row budget, or that has two stages, is answered by devices with memoized responses. Without
+    the number of the round, every round may be a late one.
+    """
+    budget = survey.row_budget or (ROW_BUDGET if survey.memoized_epsilon > survey.epsilon else None)
+    if budget is None or (number is not None and not may_be_stale(number, budget)):
+        return ""
+    if number is None:
+        return f"may be stale after round {budget}: give the round number"
+    return f"may be stale: the row budget of {budget} is spent before round {number}"
+
+
 def stale_note(row_budget: int) -> str:
     """The sentence that goes with estimates from responses that may be stale."""
     return (
-        f"Answers may be stale: with memoized responses and a row budget of {row_budget}, a device repeats stored "
-        f"responses from round {row_budget + 1} on, whatever its current value is. The intervals allow for any change."
+        f"Changes after round {row_budget} cannot be estimated: with memoized responses and a row budget of "
+        f"{row_budget}, a device then repeats stored responses, whatever its value is. The intervals allow for any "
+        "change."
     )
 
 
@@ -116,7 +131,7 @@ def paired_rounds(
     second: Sequence[Answers],
     *,
     number: int = 2,
-    row_budget: int = ROW_BUDGET,
+    row_budget: int | None = None,
 ) -> list[dict[str, Any]]:
     """Means and frequencies of the second round minus those of the first, from `report.answers` of the same users.
 
@@ -124,8 +139,8 @@ def paired_rounds(
     changes alone. Tallies do not link a user's reports, so they cannot give this estimate.
 
     A user with the same answer in both rounds may have a stale one if `number`, the number of the second round, exceeds
-    the row budget of the memoized responses. Then `slack` is the largest error by stale responses, and the status says
-    so. Pass `row_budget=number` if the noise is fresh.
+    the row budget of the memoized responses (by default the survey's, or 1). Then `slack` is the largest error by stale
+    responses, and the status says so. Pass `row_budget=number` if the noise is fresh.
 
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=4.0, mechanism="duchi")
@@ -145,6 +160,7 @@ def paired_rounds(
         for q, *output in before:
             if q in later:
                 outputs[q].append((output, later[q]))
+    row_budget = survey.row_budget or ROW_BUDGET if row_budget is None else row_budget
     stale = may_be_stale(number, row_budget)
     status = f"may be stale: the row budget of {row_budget} is spent before round {number}" if stale else "ok"
     return [row for q, pairs in enumerate(outputs) for row in _paired_rows(survey, q, pairs, status)]

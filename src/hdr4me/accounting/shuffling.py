@@ -27,9 +27,8 @@ from hdr4me.channels.channel import is_number
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 
-MOST_REPORTS = (
-    10**8
-)  # larger numbers count as this one: more reports never increase δ, but rounding errors grow
+# Larger numbers count as this one: more reports never increase δ, but rounding errors grow.
+MOST_REPORTS = 10**8
 NUMERICAL_ERROR = 1e-6  # the relative error of δ in floating point; `log_delta` is raised by as much
 _ACCURACY = 1e-5
 _NONE = 1e-8  # the smallest ε in the search
@@ -131,9 +130,8 @@ def local_epsilon_of_any(
     def keeps(epsilon: float) -> bool:
         return Shuffled.worst(epsilon).keeps(central_epsilon, n_reports, delta)
 
-    return _largest(
-        keeps, min(central_epsilon, most), most
-    )  # a local guarantee implies the same central guarantee
+    # A local guarantee implies the same central guarantee.
+    return _largest(keeps, min(central_epsilon, most), most)
 
 
 def _largest(keeps: Callable[[float], bool], low: float, most: float) -> float:

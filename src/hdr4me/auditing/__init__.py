@@ -1,4 +1,4 @@
-"""The audit: a proof and an attack for every channel, and alarms for counts that no honest population explains."""
+"""The audit: a proof and an attack for every channel, and alarms for poisoned reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alarms: tests for counts that no honest population explains, whatever its values are.
+"""Alarms: tests for counts that users who follow the protocol cannot produce, whatever their values are.
 
 Four kinds of tests share the false-alarm probability equally:
 
@@ -9,7 +9,7 @@ Four kinds of tests share the false-alarm probability equally:
 - *copies*: the number of identical reports is bounded.
 
 Users may have any values, but they answer independently. The k-th audit of a collection may use 6/(π²k²) of the
-probability, so that the false-alarm rate of all audits together is at most `level`.
+probability, so that the false-alarm rate of all audits together is at most `false_alarm_rate`.
 """
 
 from __future__ import annotations
@@ -57,18 +57,20 @@ class Watch:
     """The result of one audit of a tally."""
 
     alarms: tuple[Alarm, ...]
-    level: float
-    look: int
+    false_alarm_rate: float
+    audits_before: int
     n_reports: int
     n_tests: int
 
     def __str__(self) -> str:
         head = (
-            f"{self.n_tests:,} tests on {self.n_reports:,} reports, audit {self.look}. The probability of a false "
-            f"alarm over all audits of this collection is at most {self.level:g}."
+            f"{self.n_tests:,} tests on {self.n_reports:,} reports, audit {self.audits_before + 1}. The probability of "
+            f"a false alarm over all audits of this collection is at most {self.false_alarm_rate:g}."
         )
         found = [f"ALARM {alarm.sentence} (p = {alarm.p_value:.2g})" for alarm in self.alarms]
-        return "\n".join([head, *(found or ["No alarm: an honest population explains these counts."])])
+        return "\n".join(
+            [head, *(found or ["No alarm: users who follow the protocol can produce these counts."])]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -76,9 +78,17 @@ class Watch:
 
 
 def watch(
-    tally: Tally, *, level: float = 0.001, look: int = 1, copies: int | None = None, seed: int = 0
+    tally: Tally,
+    *,
+    false_alarm_rate: float = 0.001,
+    audits_before: int = 0,
+    copies: int | None = None,
+    seed: int = 0,
 ) -> Watch:
-    """Test for counts that no honest population explains.
+    """Test for counts that users who follow the protocol cannot produce.
+
+    `false_alarm_rate` bounds the probability of any false alarm over all audits of a collection; `audits_before` is the
+    number of earlier audits.
 
     Examples
     --------
@@ -88,10 +98,10 @@ def watch(
     >>> [alarm.kind for alarm in watch(tally).alarms]
     ['cells', 'shape']
     """
-    if not isinstance(level, int | float) or not 0 < level < 1:
-        raise InvalidInput.of("level", level, "a probability between 0 and 1")
-    if type(look) is not int or look < 1:
-        raise InvalidInput.of("look", look, "a positive integer")
+    if not isinstance(false_alarm_rate, int | float) or not 0 < false_alarm_rate < 1:
+        raise InvalidInput.of("false_alarm_rate", false_alarm_rate, "a probability between 0 and 1")
+    if type(audits_before) is not int or audits_before < 0:
+        raise InvalidInput.of("audits_before", audits_before, "an integer from 0")
     kinds: dict[str, list[_Test]] = {
         "answers": [],
         "cells": [],
@@ -104,17 +114,17 @@ def watch(
     found: list[Alarm] = []
     for kind, tests in kinds.items():
         # Bonferroni: tests of this kind, times the number of kinds, times the share of this audit.
-        factor = sum(test.n for test in tests) * len(kinds) * (math.pi * look) ** 2 / 6
+        factor = sum(test.n for test in tests) * len(kinds) * (math.pi * (audits_before + 1)) ** 2 / 6
         worst: dict[str, Alarm] = {}
         for test in tests:
             adjusted = min(1.0, test.p * factor)
             known = worst.get(test.dimension)
-            if adjusted <= level and (known is None or adjusted < known.p_value):
+            if adjusted <= false_alarm_rate and (known is None or adjusted < known.p_value):
                 worst[test.dimension] = Alarm(kind, test.dimension, adjusted, test.sentence)
         found += worst.values()
     n_tests = sum(test.n for tests in kinds.values() for test in tests)
     ordered = tuple(sorted(found, key=lambda alarm: alarm.p_value))
-    return Watch(ordered, float(level), look, tally.n_reports, n_tests)
+    return Watch(ordered, float(false_alarm_rate), audits_before, tally.n_reports, n_tests)
 
 
 class _Test(NamedTuple):
@@ -141,11 +151,11 @@ def _of_question(tally: Tally, q: int, seed: int) -> Iterator[tuple[str, _Test]]
     if bounds is not None and r > 0:
         yield "cells", _cells(name, counts, r, rows, bounds)
     if laws := response.field_laws:
-        sentence = f"{name!r}: the sum over its entries differs from that of honest reports"
+        sentence = f"{name!r}: the sum over its entries differs from that of reports that follow the protocol"
         yield "shape", _Test(name, _sum_of_fields(laws, counts, r), sentence)
     elif rows is not None and rows.shape[1] > 2:
         p = math.exp(-max(0.0, evidence(rows, counts, np.random.default_rng([seed, q]))))
-        sentence = f"{name!r}: no honest population explains the distribution over its cells"
+        sentence = f"{name!r}: reports that follow the protocol cannot have this distribution over its cells"
         yield "shape", _Test(name, p, sentence)
 
 
@@ -173,7 +183,7 @@ def _cells(name: str, counts: Counts, r: int, rows: Floats | None, bounds: tuple
     sentence = (
         f"{name!r}: {observed[worst]:,} of {r:,} answers are in "
         f"{f'cell {start}' if start == last else f'cells {start} to {last}'}, {which} "
-        f"than any honest population explains (expected at the limit: {limit[worst] * r:,.0f})"
+        f"than reports that follow the protocol can have (expected at the limit: {limit[worst] * r:,.0f})"
     )
     return _Test(name, float(p[worst]), sentence, len(p))
 

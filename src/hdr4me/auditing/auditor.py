@@ -23,10 +23,8 @@ from hdr4me.engines.general import answers_of
 from hdr4me.survey import Survey
 
 ALARM = 1e-6  # the probability of a false alarm, for each channel
-_LEAST_DRAWS, _MOST_PRODUCTS = (
-    10_000,
-    1_000_000_000,
-)  # the smallest number of draws, and the limit of the work
+# The smallest number of draws, and the limit of the work.
+_LEAST_DRAWS, _MOST_PRODUCTS = 10_000, 1_000_000_000
 _AT_ONCE = 1 << 19  # outputs that are held in memory at a time
 
 

@@ -171,14 +171,10 @@ class KSubset(Channel):
 
     Parameters
     ----------
-    mechanism
-        The name of the design.
-    epsilon
-        The privacy budget of an answer.
-    family
-        The outputs, and the heavy outputs of each input.
-    weight
-        W: the output is heavy with probability W / 2^32.
+    mechanism, epsilon
+        The name of the design, and the privacy budget of an answer.
+    family, weight
+        The outputs, and the heavy outputs of each input, which have the probability W / 2^32 together.
 
     Examples
     --------

@@ -37,9 +37,8 @@ class KSubsetResponse(Response):
     def likeliest(self) -> float:
         family, w = self.channel.family, self.channel.weight
         k, n = family.n_heavy, family.n_outputs
-        found = max(
-            Fraction(w, ONE * k), Fraction(ONE - w, ONE * (n - k))
-        )  # n may exceed the range of floats
+        # N may exceed the range of floats.
+        found = max(Fraction(w, ONE * k), Fraction(ONE - w, ONE * (n - k)))
         return max(float(found), float_info.min)
 
     def blanket(self) -> Blanket:
@@ -89,10 +88,8 @@ class NamingResponse(KSubsetResponse):
 
 
 _FAST_SUBSETS = 65537  # up to this many categories, a compiled kernel draws subsets
-_BYTE_SETS, _SPARSE = (
-    256,
-    40,
-)  # beyond, sets of less than one in 40 categories are drawn one by one
+# Beyond, sets of less than one in 40 categories are drawn one by one.
+_BYTE_SETS, _SPARSE = 256, 40
 
 
 class SubsetResponse(NamingResponse):

@@ -274,8 +274,8 @@ class Response:
 
     @property
     def alike(self) -> bool:
-        """Whether all coordinates of a dimension have the same marginal."""
-        return type(self) is not Response
+        """Whether all coordinates of a dimension have the same marginal, which is only known if they share it."""
+        return self.shared is not None
 
     @property
     def cost(self) -> int:

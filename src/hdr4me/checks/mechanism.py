@@ -14,9 +14,8 @@ Floats = NDArray[np.float64]
 
 # Cells of the midpoint rule; at a jump of the density its error is at most the jump times the width of a cell.
 _CELLS = 1 << 16
-_TOLERANCE = (
-    1e-3  # absolute for probabilities, relative for moments; far above the error of the midpoint rule
-)
+# Absolute for probabilities, relative for moments; far above the error of the midpoint rule.
+_TOLERANCE = 1e-3
 _PRIVACY = 1e-6  # relative; probabilities, which are differences of a cdf, have an absolute 1e-12 as well
 _FALSE_ALARM = 1e-9
 _EDGE = 1e-9  # tolerance for rounding errors near an atom or an end of the support, relative to the width
@@ -37,7 +36,7 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 1, draws: int = 100_000
     seed
         The seed of the samples.
     draws
-        The number of samples at each of nine values; a correct mechanism fails with a probability of at most 1e-8.
+        The number of samples at each of nine values; a correct mechanism fails with a probability of at most 2e-8.
 
     Raises
     ------
@@ -56,6 +55,7 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 1, draws: int = 100_000
     drawn = np.asarray(mechanism.sample(asked, rng), np.float64)
     for t in inputs:
         _check_draws(mechanism, float(t), drawn[asked == t], grid)
+    _check_independence(mechanism, asked, drawn)
     channel = mechanism.exact().channel()
     assert channel.epsilon <= mechanism.epsilon, (
         "the epsilon of the exact table is larger than that of the mechanism"
@@ -151,3 +151,19 @@ def _check_draws(mechanism: Mechanism, t: float, drawn: Floats, grid: _Grid) -> 
     above = upper - np.asarray(mechanism.cdf(ordered + slack, t))
     below = np.asarray(mechanism.cdf(ordered - slack, t)) - lower
     assert max(above.max(), below.max()) <= d, f"at t = {t:g} the samples do not follow the cdf"
+
+
+def _check_independence(mechanism: Mechanism, asked: Floats, drawn: Floats) -> None:
+    """Check that samples of different users have uncorrelated signs of error, at small distances in the array.
+
+    The products of the signs, each less its mean, are martingale differences of at most 4, so the inequality of Azuma
+    and Hoeffding bounds their sums.
+    """
+    above = np.sign(drawn - np.asarray(mechanism.mean(asked), np.float64))
+    means = {float(t): float(above[asked == t].mean()) for t in np.unique(asked)}
+    centered = above - np.array([means[t] for t in asked.tolist()])
+    for lag in (1, 2, 3):
+        together = float(np.mean(centered[lag:] * centered[:-lag]))
+        assert abs(together) < 8 * math.sqrt(math.log(2 / _FALSE_ALARM) / len(drawn)), (
+            "samples of different users are not independent"
+        )

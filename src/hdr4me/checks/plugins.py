@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import tempfile
 from collections import Counter
@@ -15,11 +16,13 @@ import numpy as np
 import pyarrow as pa
 from scipy.stats import binom
 
+from hdr4me.auditing.auditor import attack
 from hdr4me.channels import Channel, Input, channel_from_dict
 from hdr4me.channels.channel import below
 from hdr4me.channels.proof import exp_lower
 from hdr4me.engines import Engine, Local
 from hdr4me.errors import HDR4MEError
+from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.statistics import Statistic
 from hdr4me.statistics.answer import OK
@@ -28,9 +31,9 @@ from hdr4me.survey import Survey
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension, dimension_from_dict
 from hdr4me.tally import Tally
 
-_MOST = (
-    5000  # the largest number of outputs that are enumerated; of a larger channel the first ones are checked
-)
+# The largest number of outputs that are enumerated; of a larger channel the first ones are checked.
+_MOST = 5000
+_DRAWS, _FALSE_ALARM = 5000, 1e-9  # draws of each input, and the false-alarm rate of each comparison
 _STRANGE: tuple[Any, ...] = (
     *(None, float("nan"), float("inf"), "", "?", object(), b"x"),
     *([], {}, True, 10**400, -1, 1e308),
@@ -38,9 +41,12 @@ _STRANGE: tuple[Any, ...] = (
 
 
 def check_channel(channel: Channel) -> None:
-    """Check that probabilities sum to 1, that the likelihood ratio is proven, and that sampling is data-independent.
+    """Check that probabilities sum to 1, that the likelihood ratio is proven, and that the samplers follow them.
 
-    The likelihood ratio is checked by enumeration. For every input the sampler must request the same random bits.
+    The likelihood ratio is checked by enumeration. For every input the sampler must request the same random bits. The
+    draws of the device and of the batch sampler are compared with the probabilities by the Dvoretzky–Kiefer–Wolfowitz
+    inequality; a channel that is too large to enumerate is attacked instead (`hdr4me.auditing`). A correct channel
+    fails with a probability of at most 1e-6.
     """
     outputs = list(islice(channel.outputs(), _MOST + 1))
     inputs = sorted({0, channel.n_inputs // 2, channel.n_inputs - 1, *channel.worst_pair()})
@@ -68,6 +74,11 @@ def check_channel(channel: Channel) -> None:
     )
     _check_counters(channel, outputs[:_MOST])
     _check_draws(channel)
+    if len(outputs) <= _MOST:
+        _check_law(channel, outputs)
+    else:
+        found = attack(channel, min(_DRAWS, max(1000, 10**8 // channel.response.cost)))
+        assert found <= channel.epsilon, f"an attack on the samples finds an epsilon of at least {found:.3g}"
     again = channel_from_dict(channel.to_dict())
     assert again.to_dict() == channel.to_dict(), "to_dict and from_dict do not agree"
 
@@ -107,6 +118,21 @@ def _check_draws(channel: Channel) -> None:
             output = channel.sample(x, source)
             assert channel.is_output(output), f"sample() returns {output}, which is not an output"
         assert sources[0].calls == sources[1].calls, "the requested random bits depend on the input"
+
+
+def _check_law(channel: Channel, outputs: Sequence[tuple[int, ...]]) -> None:
+    """Compare draws of the worst pair of inputs with the probabilities of all outputs."""
+    place, response = {output: i for i, output in enumerate(outputs)}, channel.response
+    most = math.sqrt(math.log(2 / _FALSE_ALARM) / (2 * _DRAWS))
+    for x in channel.worst_pair():
+        cdf = np.cumsum([float(channel.probability(x, output)) for output in outputs])
+        source = _Draws(x & 0xFFFF)
+        by_device = [channel.sample(x, source) for _ in range(_DRAWS)]
+        by_batch = response.sample(response.inputs_of(x, _DRAWS), SecureDraws()).tolist()
+        for name, drawn in (("sample()", by_device), ("response.sample()", by_batch)):
+            counts = np.bincount([place[tuple(output)] for output in drawn], minlength=len(outputs))
+            gap = float(np.abs(counts.cumsum() / _DRAWS - cdf).max())
+            assert gap <= most, f"the draws of {name} for input {x} do not follow probability()"
 
 
 def check_dimension(dimension: Dimension, values: Iterable[Any] = ()) -> None:

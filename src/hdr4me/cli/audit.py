@@ -12,7 +12,7 @@ from typer import Option
 
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import JSON, RESULTS, SURVEY, VERBOSE, File
-from hdr4me.cli.output import print_json, print_note, print_notes, print_table, progress, working
+from hdr4me.cli.output import print_json, print_note, print_notes, print_table, print_text, progress, working
 from hdr4me.errors import InvalidInput
 from hdr4me.pages import html as pages
 from hdr4me.pages.counted import counted
@@ -78,9 +78,7 @@ def audit(
     if tally is None:
         passed = _audit_survey(document, draws, write, json, verbose)
     else:
-        passed = _audit_tally(
-            document, tally, reports or [], false_alarm_rate, audits_before + 1, write, json
-        )
+        passed = _audit_tally(document, tally, reports or [], false_alarm_rate, audits_before, write, json)
     if not passed:
         raise typer.Exit(1)
 
@@ -119,7 +117,7 @@ def _audit_survey(survey: Any, draws: int, write: Write, json: bool, verbose: bo
         columns = ["mechanism", "dimensions", "declared ε", "proven ε", "attack: ε at least", "passes"]
         columns += ["channel", "draws", "likelihood ratio"] if verbose else []
         print_table(f"Audit of survey {survey.fingerprint[:12]}, ε per answer", columns, rows)
-        typer.echo(_verdict(found))
+        print_text(_verdict(found))
         print_notes([f"note: {note}" for note in found.notes], verbose)
     return found.passed
 
@@ -183,7 +181,7 @@ def _draw(found: Audit) -> Figure:
 
 
 def _audit_tally(
-    survey: Any, path: Path, reports: list[Path], level: float, look: int, write: Write, json: bool
+    survey: Any, path: Path, reports: list[Path], rate: float, before: int, write: Write, json: bool
 ) -> bool:
     """Print the result of testing a tally; True if there is no alarm."""
     from hdr4me.accounting.poisoning import manipulation_bounds
@@ -193,18 +191,18 @@ def _audit_tally(
 
     tally = Tally.load(path, survey)
     with (
-        opt.named_options(level="--false-alarm-rate", look="--audits-before"),
+        opt.named_options(),
         working("testing the counts"),
     ):
         copies = most_copies(survey, reports) if reports else None
-        found = watch(tally, level=level, look=look, copies=copies)
+        found = watch(tally, false_alarm_rate=rate, audits_before=before, copies=copies)
     limits = [item.to_dict() for item in manipulation_bounds(survey, present_shares(tally))]
-    made = provenance(survey.fingerprint, survey.epsilon, level)
+    made = provenance(survey.fingerprint, survey.epsilon, rate)
     write(made, lambda: _tally_page(str(found), limits), lambda: _draw_bounds(limits))
     if json:
         print_json({**made, **found.to_dict(), "manipulation_bounds": limits})
     else:
-        typer.echo(str(found))
+        print_text(str(found))
         print_table(*manipulation_table(limits))
         print_note(_IMITATION)
     return not found.alarms
@@ -217,7 +215,7 @@ def _bound_rows(limits: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
 def manipulation_table(limits: Sequence[Mapping[str, Any]]) -> tuple[str, list[str], list[list[Any]]]:
     """Title, columns and rows: how far poisoned reports can move each estimate."""
     share = limits[0]["share"] if limits else 0.01
-    title = f"Manipulation bound: {100 * share:g} % poisoned reports move an estimate by at most (own units)"
+    title = f"Manipulation bound: {100 * share:g} % poisoned reports move an estimate by at most, in its own units"
     more = len(limits) - _SHOWN
     rows = _bound_rows(limits[:_SHOWN])
     return title, _BOUNDS, rows + ([[f"… {counted(more, 'more dimension')}", None, None]] if more > 0 else [])

@@ -50,7 +50,7 @@ def _configured(context: Context, path: Path | None) -> Path | None:
 
 
 def serve(
-    survey: Annotated[File, Argument(help="The survey file; opens a round unless one is open.")] = None,
+    survey: Annotated[File, Argument(help="The survey file; opens its first round.")] = None,
     config: Annotated[
         File, Option(callback=_configured, is_eager=True, help="A TOML file with values of the options.")
     ] = None,
@@ -64,12 +64,12 @@ def serve(
         Texts, Option(metavar="<URL>", help="Web origin whose pages may send reports (CORS; repeatable).")
     ] = None,
     open_uploads: Annotated[bool, Option("--open-uploads", help="Accept reports without a token.")] = False,
-    new_round: Annotated[bool, Option("--new-round", help="Open a round even if one was closed.")] = False,
+    new_round: Annotated[bool, Option("--new-round", help="Open another round after a closed one.")] = False,
     link: Annotated[bool | None, Option(help="Print a link to the dashboard (on a terminal).")] = None,
     min_reports: Annotated[
         int, Option("--min-reports", help="Publish no estimate from fewer reports.")
     ] = 100,
-    retain: Annotated[
+    retain_days: Annotated[
         int, Option(help="Days after closing until reports are deleted and only the tally is kept.")
     ] = 7,
     tolerance: Annotated[
@@ -77,11 +77,11 @@ def serve(
     ] = None,
     rate: Annotated[float, Option(help="Largest number of reports per second and upload token.")] = 100_000.0,
 ) -> None:
-    """Collect reports over HTTP. A confirmed upload is stored on disk.
+    """Collect reports over HTTP. Each upload is stored on disk before it is confirmed.
 
     Reports need a token (hdr4me token add), unless uploads were opened to anyone with --open-uploads.
 
-    Options may be in a TOML file (min-reports = 1000) or in the environment (HDR4ME_SERVE_MIN_REPORTS).
+    Options can also be given in a TOML file (min-reports = 1000) or in the environment (HDR4ME_SERVE_MIN_REPORTS).
 
     Use a reverse proxy with TLS before other machines send reports (docs/collector.md).
 
@@ -99,7 +99,7 @@ def serve(
             database=database,
             min_reports=min_reports,
             origins=tuple(allow_origin or ()),
-            retain_days=retain,
+            retain_days=retain_days,
             tolerance=tolerance,
             limits=Limits(rate=rate),
         )
@@ -161,7 +161,7 @@ def start(
 
 
 def _open_round(store: Store, document: Survey | None, new_round: bool) -> int | None:
-    """Open a round of the survey unless one is open, or was closed and no new round is asked for; its number."""
+    """Open a round of the survey unless one is open, or was closed and no new round is requested; its number."""
     rounds = store.rounds()
     if document is None:
         if not rounds:
@@ -227,13 +227,26 @@ def add_token(
         print(_add_token(registry, scope, label, days))
 
 
+def _existing(database: str) -> Registry:
+    """The registry of a database that exists; a misspelt name must not create one."""
+    with opt.needs_collector():
+        from hdr4me.collector import open_registry
+    if "://" not in str(database):
+        try:
+            Path(database).stat()
+        except FileNotFoundError:
+            raise InvalidInput(f"{database} does not exist: hdr4me serve or hdr4me token add creates it") from None
+        except OSError as error:
+            raise InvalidInput(f"{database} cannot be opened: {error.strerror}") from None
+    return open_registry(database)
+
+
 @token.command("list", cls=opt.Command)
 def list_tokens(database: DATABASE, json: JSON = False) -> None:
     """List the tokens of a collector: number, scope, label and expiry."""
     with opt.needs_collector():
-        from hdr4me.collector import open_registry
         from hdr4me.collector.stores.protocol import ANYONE
-    with closing(open_registry(database)) as registry:
+    with closing(_existing(database)) as registry:
         rows = [
             {
                 "number": one.number,
@@ -254,9 +267,7 @@ def list_tokens(database: DATABASE, json: JSON = False) -> None:
 @token.command("revoke", cls=opt.Command)
 def revoke_token(database: DATABASE, number: Annotated[int, Argument(help="The token's number.")]) -> None:
     """Revoke a token; a running collector refuses it within a second."""
-    with opt.needs_collector():
-        from hdr4me.collector import open_registry
-    with closing(open_registry(database)) as registry:
+    with closing(_existing(database)) as registry:
         if not registry.remove_token(number):
             raise InvalidInput(f"there is no token {number}: hdr4me token list shows the tokens")
         registry.record(f"token {number} revoked", "the command line")
@@ -266,9 +277,7 @@ def revoke_token(database: DATABASE, number: Annotated[int, Argument(help="The t
 @token.command("log", cls=opt.Command)
 def log_of_acts(database: DATABASE, json: JSON = False) -> None:
     """Print the log of administrative actions."""
-    with opt.needs_collector():
-        from hdr4me.collector import open_registry
-    with closing(open_registry(database)) as registry:
+    with closing(_existing(database)) as registry:
         acts = registry.acts()
     if json:
         print_json([act._asdict() for act in acts])
@@ -375,13 +384,13 @@ def restore(
         str, Option(metavar="<file or URL>", help="A new SQLite file, or postgresql://… without rounds.")
     ],
     keep_tokens: Annotated[
-        bool, Option("--keep-tokens", help="Also keep tokens revoked after the backup.")
+        bool, Option("--keep-tokens", help="Keep all tokens of the backup, also revoked ones.")
     ] = False,
     json: JSON = False,
 ) -> None:
     """Restore a backup into a new database after verifying all checksums. Nothing is overwritten.
 
-    The restored store has no tokens, because the backup may contain tokens that were revoked since.
+    The restored database has no tokens, because some of those in the backup may have been revoked since.
 
     Example: hdr4me restore monday.backup --database collector.db
     """

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, cast
 from typer import Argument, Option
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import JSON, RESULTS, SCHEMA, Read, Texts
+from hdr4me.cli.options import EPSILON, JSON, RESULTS, SAMPLED, SCHEMA, Read, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.cli.reports import show_quality
 from hdr4me.mechanisms.registry import built_in
@@ -21,10 +21,10 @@ _MOST = 10**15
 
 def analyze(
     mechanism: Annotated[str, Option(help=f"One of {', '.join(built_in())}, or a registered name.")],
-    epsilon: Annotated[float, Option(help="Privacy budget ε of one report.")],
+    epsilon: EPSILON,
     users: Annotated[int, Option(help="Number of users.")],
     dims: Annotated[int, Option(help="Number of dimensions.")] = 1,
-    sampled: Annotated[int, Option(help="Number of dimensions that each user reports.")] = 1,
+    sampled: Annotated[int, Option(help="Number of dimensions that each person reports.")] = 1,
     values: Annotated[
         str | None,
         Option(
@@ -67,7 +67,7 @@ def analyze(
         )
     )
     opt.check("--tolerance", tolerance, all(ξ >= 0 for ξ in at.values()), "numbers >= 0")
-    with opt.named_options(variance="--variance-formula"):
+    with opt.named_options():
         check_epsilon(epsilon)
         allowed = f"{_SMALLEST:g} to {_LARGEST:g} for each of the {m:,} answers"
         opt.check("--epsilon", epsilon, _SMALLEST <= epsilon / m <= _LARGEST, allowed)
@@ -79,7 +79,7 @@ def analyze(
             sampled=m,
             values=None if values in (None, "uniform") else opt.numbers("--values", values),
             prior="uniform" if values == "uniform" else None,
-            variance=cast("Literal['exact', 'paper']", variance_formula),
+            variance_formula=cast("Literal['exact', 'paper']", variance_formula),
             calibrated=calibrated,
         )
     norm, (low, high) = dev.norm_law, law.domain
@@ -98,10 +98,10 @@ def analyze(
         ("probability_within", "P(within {})", {t: float(dev.probability_within(ξ)) for t, ξ in at.items()}),
         ("joint_probability_within", "P(all within {})", jointly),
         ("berry_esseen", "Berry–Esseen bound", float(dev.berry_esseen)),
-        ("tolerance_95", "95 % error, one dimension", dev.tolerance(0.95)),
+        ("tolerance_95", "margin of error (95 %) of one dimension", dev.tolerance(0.95)),
         (
             "joint_tolerance_95",
-            f"95 % error, all {dims:,} dimensions jointly",
+            f"margin of error (95 %) of all {dims:,} dimensions jointly",
             dev.tolerance(0.95, jointly=True),
         ),
         ("norm", "", {"mean": norm.mean, "sd": norm.sd, "quantile_95": norm.quantile(0.95)}),
@@ -115,6 +115,9 @@ def analyze(
     if json:
         print_json({key: value for key, _, value in facts})
         return
+    if dims == 1:
+        joint = ("joint_probability_within", "joint_tolerance_95")
+        facts = [fact for fact in facts if fact[0] not in joint]
     rows: list[list[Any]] = [["scale of values and errors", f"[{low:g}, {high:g}]"]]
     for _, label, value in facts:
         parts = value if isinstance(value, dict) else {"": value}
@@ -123,7 +126,8 @@ def analyze(
         f"{mechanism}, ε = {epsilon:g}, {users:,} users, each reports {m:,} of {counted(dims, 'dimension')}"
     )
     print_table(title, ["quantity", "value"], rows)
-    if not (calibrated or discretized) and float(law.calibration.slope) != 1.0:
+    biases = law.bias([low + (high - low) * k / 64 for k in range(65)])
+    if abs(biases).max() > 1e-9 and not (calibrated or discretized):
         print_note(f"{mechanism} is biased: --calibrated and --discretized remove the bias, as a survey does")
     if dev.berry_esseen > 0.05:
         print_note(
@@ -141,15 +145,12 @@ def compare(
     statistic: Annotated[str, Option(help="For numbers: mean, median or variance.")] = "mean",
     column: Annotated[Texts, Option(help="Use only these columns (repeatable).")] = None,
     schema: SCHEMA = None,
-    sampled: Annotated[int, Option(help="Number of questions that each user answers.")] = 1,
+    sampled: SAMPLED = 1,
     memoized_epsilon: Annotated[
         float | None, Option(help="Compare memoized responses with this budget for all reports.")
     ] = None,
     users: Annotated[int | None, Option(help="Number of simulated users; default: the rows.")] = None,
     repeats: Annotated[int, Option(help="Simulated collections per row.")] = 20,
-    no_recalibration: Annotated[
-        bool, Option("--no-recalibration", help="Skip re-calibration (faster).")
-    ] = False,
     seed: Annotated[int, Option(help="The same seed gives the same numbers.")] = 0,
     outputs: RESULTS = None,
     json: JSON = False,
@@ -185,7 +186,6 @@ def compare(
             memoized_epsilon=memoized_epsilon,
             users=users,
             repeats=repeats,
-            recalibrate=not no_recalibration,
             seed=seed,
             progress=done,
         )

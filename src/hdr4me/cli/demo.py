@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import JSON, VERBOSE
+from hdr4me.cli.options import EPSILON, JSON, VERBOSE
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def demo(
         Path, Option("--output", "-o", metavar="<folder>", help="Folder for the files.")
     ] = Path("demo"),
     users: Annotated[int, Option(help="Number of simulated users.")] = 100_000,
-    epsilon: Annotated[float, Option(help="Privacy budget ε of one report.")] = 2.0,
+    epsilon: EPSILON = 2.0,
     serve: Annotated[
         bool, Option("--serve", help="Start a collector with a web form for answering.")
     ] = False,
@@ -42,7 +42,14 @@ def demo(
         _serve(output, epsilon, port)
         return
     with opt.named_options():
-        made = run_demo(output, users=users, epsilon=epsilon, seed=1, say=print_note, progress=progress)
+        made = run_demo(
+            output,
+            users=users,
+            epsilon=epsilon,
+            seed=1,
+            say=print_note if verbose else _silent,
+            progress=progress,
+        )
     if json:
         print_json({"coverage": made.coverage, "advice": made.advice, "rows": made.rows})
     else:
@@ -57,6 +64,10 @@ def demo(
     print_note(
         f"{100 * made.coverage:.1f} % of the 95 % intervals contain the true value. Open {output / 'report.html'}"
     )
+
+
+def _silent(step: str) -> None:
+    """Steps are shown with --verbose."""
 
 
 def _serve(output: Path, epsilon: float, port: int) -> None:

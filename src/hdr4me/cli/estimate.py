@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from hdr4me.atomic import write_bytes, write_text
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import JSON, QUANTILES, File, Texts
+from hdr4me.cli.options import CONFIDENCE, JSON, QUANTILES, ROUND_NUMBER, File, Texts
 from hdr4me.cli.output import Watch, print_json, print_note, print_notes, print_table
 from hdr4me.cli.reports import say_rejected
 from hdr4me.errors import InvalidInput
@@ -31,18 +31,12 @@ COLUMNS = ("dimension", "category", "estimate", "standard_error", "lower", "uppe
 def estimate(
     source: Annotated[list[Path], Argument(help="Tallies; or, with --survey, files of reports.")],
     survey: Annotated[File, Option(help="The survey file, if the sources are reports.")] = None,
-    confidence: Annotated[float, Option(help="Confidence level of the intervals.")] = 0.95,
+    confidence: CONFIDENCE = 0.95,
     simultaneous: Annotated[
-        bool, Option("--simultaneous", help="Intervals that hold for all rows jointly.")
+        bool, Option("--simultaneous", help="Intervals that cover all estimates at once.")
     ] = False,
     recalibrate: Annotated[
         str | None, Option(metavar="<method>", help="Re-calibrate with this method, or auto.")
-    ] = None,
-    order: Annotated[
-        Texts, Option(metavar="<a,b,c>", help="With --recalibrate: the points of a curve (repeatable).")
-    ] = None,
-    groups: Annotated[
-        Texts, Option(metavar="<a,b,x*>", help="With --recalibrate: similar dimensions (repeatable).")
     ] = None,
     interval: Annotated[
         str,
@@ -70,6 +64,10 @@ def estimate(
     later_round: Annotated[
         list[Path] | None, Option("--later-round", help="Combine with a tally of a later round (repeatable).")
     ] = None,
+    same_population: Annotated[
+        bool, Option("--same-population", help="With --later-round: users were assigned to rounds at random.")
+    ] = False,
+    round_number: ROUND_NUMBER = None,
     outputs: Annotated[
         list[Path] | None,
         Option(
@@ -88,7 +86,8 @@ def estimate(
     """Estimate means (in your units), frequencies and other statistics with confidence intervals.
 
     Estimates are unbiased and never clipped, so noise can move them outside the range. --recalibrate trades bias for
-    lower variance: auto, l1, l2, bayes, james_stein, sure, clip, zeros, none; norm_sub and base_cut for frequencies.
+    lower variance. Methods: auto, l1, l2, bayes, james_stein, sure, clip, zeros, none;
+    norm_sub and base_cut for frequencies.
 
     Example: hdr4me estimate week.tally --quantiles 0.5,0.9 --recalibrate auto --output answer.csv
     """
@@ -103,12 +102,14 @@ def estimate(
         raise InvalidInput("--output - and --json both write to standard output: use one of them")
     if simultaneous and recalibrate is not None:
         raise InvalidInput("--simultaneous and --recalibrate cannot be combined: use one of them")
-    if recalibrate is None and (order or groups or interval in ("average", "credible")):
-        raise InvalidInput("--order, --groups and --interval average or credible need --recalibrate")
+    if recalibrate is None and interval in ("average", "credible"):
+        raise InvalidInput(f"--interval {interval} needs --recalibrate: give both")
     if later_round and (recalibrate is not None or quantiles or histogram or variance or correlation or by):
         raise InvalidInput(
             "--later-round combines means, shares and frequencies only: estimate other statistics per round"
         )
+    if same_population and not later_round:
+        raise InvalidInput("--same-population needs --later-round")
     files = [None if to_stdout else csv, html, png, parquet]
     opt.check_outputs(files, [*source, survey, pair_counts, *(later_round or [])])
     opt.check_twice(source)
@@ -116,25 +117,24 @@ def estimate(
     tally = _tally(source, survey, watch)
     with watch("estimating"):
         rounds = [tally, *(opt.load_sum([path]) for path in later_round or ())]
-        found = statistics.combine(rounds) if later_round else tally.estimate()
+        for one in rounds:
+            one.round_number = round_number
+        found = tally.estimate()
+        if later_round:
+            found = statistics.combine(rounds, same_population=same_population or None)
     final, advice = found, []
     with opt.named_options():
         if recalibrate is not None:
-            known = list(dict.fromkeys(found.means.dimensions))
-            given = {"order": order, "groups": groups}
-            lists = {
-                key: [opt.names_of(text, known) for text in texts] for key, texts in given.items() if texts
-            }
             with watch("re-calibrating"):
-                final = found.recalibrate(recalibrate, **lists)
+                final = found.recalibrate(recalibrate)
                 rows, advice = (
-                    final.table(level=confidence, kind="conservative" if approximate else interval),
+                    final.table(confidence=confidence, kind="conservative" if approximate else interval),
                     list(final.advice),
                 )
         else:
             with watch("intervals"):
                 rows = found.table(confidence, simultaneous=simultaneous)
-        more = _distributions(tally, quantiles, histogram or (), variance, watch)
+        more, first = _distributions(tally, quantiles, histogram or (), variance, watch)
         wanted = [opt.pair_of("--correlation", text) for text in correlation or ()]
         if wanted or by is not None:
             with watch("estimating pairs of dimensions"):
@@ -184,8 +184,10 @@ def estimate(
     else:
         notes = []
     if advice:
-        advice[0] += " Errors are mean squared errors on the scale [-1, 1]."
-    print_notes([*notes, *(advice if verbose else advice[:1])], verbose)
+        advice[0] += (
+            " Errors are mean squared errors on the scale [-1, 1]. A changed estimate has no standard error."
+        )
+    print_notes([*first, *notes, *advice], verbose)
 
 
 def _show(
@@ -200,7 +202,7 @@ def _show(
     for row in sorted(shown, key=lambda row: places[row["dimension"]]):
         texts = [str(row.get("status") or "ok"), *str(row.get("note") or "").split("; ")]
         texts = [x for x in texts if x not in ("", "ok") and (approximate or "approximate" not in x)]
-        letters = [marks.setdefault(text, _letter(len(marks))) for text in texts]
+        letters = sorted(marks.setdefault(text, _letter(len(marks))) for text in texts)
         table.append(row | {"status": None, "note": " ".join(letters)})
     used = [c for c in (*columns, "unit", "note") if any(row.get(c) not in (None, "") for row in table)]
     cells = [[row.get(column) for column in used] for row in table]
@@ -236,8 +238,8 @@ def _tally(source: Sequence[Path], survey: Path | None, watch: Watch) -> Tally:
 
 def _distributions(
     tally: Tally, quantiles: str | None, histogram: Sequence[str], variance: bool, watch: Watch
-) -> list[Answer]:
-    """The requested quantiles, histograms and variances."""
+) -> tuple[list[Answer], list[str]]:
+    """The requested quantiles, histograms and variances, and a note if the survey does not allow them."""
     found = []
     asked: list[tuple[str, str | None, dict[str, Any]]] = []
     if quantiles is not None:
@@ -254,23 +256,30 @@ def _distributions(
     if variance:
         with watch("estimating variances"):
             found += [tally.ask("variance"), tally.ask("sd")]
-    if asked and not any(map(len, found)):
-        print_note(
-            "note: this survey does not allow quantiles or histograms: create it with --purpose distribution"
-        )
-    return found
+    none = "note: this survey does not allow quantiles or histograms: create it with --purpose distribution"
+    return found, [none] if asked and not any(map(len, found)) else []
 
 
 def _of_two(
     tally: Tally, wanted: list[tuple[str, str]], by: str | None, pairs: Path | None, reports: Sequence[Path]
 ) -> list[Answer]:
     """Correlations, and means and shares by group."""
+    from hdr4me.statistics.pairs import joint_question
+
     schema = tally.survey.schema
+    attributes = {y.name: y for x in schema for y in (x, *x.leaves) if len(x.leaves) == 1 or y is not x}
     grouped: list[tuple[str, str]] = []
     if by is not None:
-        if not schema[by].is_category:
+        group = attributes.get(by) or schema[by]
+        if not group.is_category:
             raise InvalidInput(f"--by {by} is not allowed: {by} is not a categorical dimension")
-        grouped = [(x.name, by) for x in schema if x.name != by and (x.is_number or x.is_category)]
+        asked_alone = by in schema.names
+        grouped = [
+            (name, by)
+            for name, x in attributes.items()
+            if name != by and (x.is_number or x.is_category)
+            if (asked_alone and name in schema.names) or joint_question(schema, (name, by)) is not None
+        ]
     counts = _pair_counts(tally, wanted + grouped, pairs, reports)
     if pairs is not None and counts is not None:
         left_out = [name for name, group in grouped if not counts.holds(name, group)]
@@ -278,7 +287,7 @@ def _of_two(
         for name in left_out:
             print_note(f"note: {name} is left out, because {pairs} has no joint counts of {name} and {by}")
     asked = [("correlation", pair) for pair in wanted]
-    asked += [("mean_by" if schema[pair[0]].is_number else "share_by", pair) for pair in grouped]
+    asked += [("mean_by" if attributes[pair[0]].is_number else "share_by", pair) for pair in grouped]
     return [tally.ask(statistic, pair, pairs=counts) for statistic, pair in asked]
 
 
@@ -286,12 +295,17 @@ def _pair_counts(
     tally: Tally, wanted: list[tuple[str, str]], pairs: Path | None, reports: Sequence[Path]
 ) -> PairCounts | None:
     """Joint counts from a file or from the reports; None if each pair is one question or has a product."""
+    from hdr4me.statistics.pairs import joint_question
     from hdr4me.survey import Product
     from hdr4me.tally import PairCounts
 
     of, schema = tally.survey.question_of, tally.survey.schema
     products = {frozenset(x.product) for x in schema if isinstance(x, Product)}
-    apart = [(a, b) for a, b in wanted if of(a) != of(b) and frozenset((a, b)) not in products]
+    apart = [
+        (a, b)
+        for a, b in wanted
+        if joint_question(schema, (a, b)) is None and of(a) != of(b) and frozenset((a, b)) not in products
+    ]
     if not apart:
         return None
     if pairs is not None:

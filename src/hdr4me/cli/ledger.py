@@ -23,7 +23,7 @@ ledger = typer.Typer(
 @ledger.command(cls=opt.Command)
 def show(
     path: Annotated[Path, Argument(help="The ledger file.")],
-    limit: Annotated[float, Option(help="The limit on the sum of ε that your program uses.")] = 16.0,
+    limit: Annotated[float, Option(help="The limit on the total ε, as set in your program.")] = 16.0,
     every: Annotated[
         str | None, Option(metavar="<time>", help="The budget renews after this time: week, 30d, 1y.")
     ] = None,
@@ -65,11 +65,11 @@ def show(
         return
     any_days = "" if days is None else f" in the last {days} days"
     print_table(
-        f"Spent ε: {total:g} in total, {float(now):g} of the limit of {limit:g}{any_days}",
-        ["series", "spent ε", "of the limit", "first day", "last day", "memoized responses"],
+        f"Spent: ε = {total:g} in total; ε = {float(now):g} of the limit of {limit:g} is used{any_days}",
+        ["series", "spent ε", "counts towards the limit", "first day", "last day", "memoized responses"],
         [[row["series"][:12], *list(row.values())[1:]] for row in rows],
     )
-    print_note(f"ε = {left:g} left; the checksum is valid ({book.counter} writes)")
+    print_note(f"ε = {left:g} left; the checksum of the file is valid")
 
 
 def _date(day: int) -> str:

@@ -27,31 +27,29 @@ if TYPE_CHECKING:
     from hdr4me.survey import Schema, Survey
     from hdr4me.tally import Tally
 
-_PLACEHOLDER = re.compile(r"<(?:list\[)?(str|int|float|path|Path)\]?>$")
+_READING = "Options for reading records"
+_PLACEHOLDER = re.compile(r"<(?:list\[)?(str|int|float|path|Path)(?: range)?\]?>$")
 _WORDS = {"str": "<name>", "int": "<integer>", "float": "<number>", "path": "<file>", "Path": "<file>"}
 
 
 class Command(TyperCommand):
     """A command whose help shows what to write (a file, a number), not the Python type."""
 
-    def records(self, context: Any) -> list[tuple[bool, str, str]]:
-        """For each argument and option: whether it is an option, its name with a placeholder, its help."""
+    def records(self, context: Any) -> list[tuple[str, str, str]]:
+        """For each argument and option: the section of the help, its name with a placeholder, its help."""
         found = []
         for parameter in self.get_params(context):
             name, text = parameter.get_help_record(context) or ("", "")
             is_option = parameter.param_type_name == "option"
             name = _PLACEHOLDER.sub(lambda match: _WORDS[match[1]], name) if is_option else name.split()[0]
-            found.append((is_option, name, text))
+            section = _READING if text in _READER.values() else "Options" if is_option else "Arguments"
+            found.append((section, name, text))
         return found
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments, then the options."""
-        for title in ("Arguments", "Options"):
-            records = [
-                (name, text)
-                for is_option, name, text in self.records(ctx)
-                if is_option == (title == "Options")
-            ]
+        """Write the arguments, the options, and the options for files of records."""
+        for title in ("Arguments", "Options", _READING):
+            records = [(name, text) for section, name, text in self.records(ctx) if section == title]
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
@@ -71,6 +69,13 @@ RESULTS = Annotated[
     ),
 ]  # fmt: skip
 SCHEMA = Annotated[File, Option(help="A schema (.json, .toml) with ranges and categories.")]
+SAMPLED = Annotated[int, Option(help="Number of questions that each person answers.")]
+EPSILON = Annotated[float, Option(help="Privacy budget ε of one report.")]
+CONFIDENCE = Annotated[float, Option(help="Confidence level of the intervals.")]
+ROUND_NUMBER = Annotated[
+    int | None,
+    Option(help="With memoized responses: the number of this round, from 1.", min=1),
+]
 QUANTILES = Annotated[str | None, Option(metavar="<p,…>", help="Quantiles, such as 0.5,0.9.")]
 ENGINE = Annotated[str, Option("--engine", help="local, spark, or the name of a registered engine.")]
 MASTER = Annotated[
@@ -78,7 +83,11 @@ MASTER = Annotated[
     Option("--master", metavar="<URL>", help="For spark: the URL of the master, such as local[2]."),
 ]
 UNUSABLE = Annotated[
-    bool, Option("--allow-unusable", help="Continue with unusable columns, and replace any share of values.")
+    bool,
+    Option(
+        "--allow-unusable",
+        help="Accept columns with more missing or unusable values than are accepted otherwise.",
+    ),
 ]
 
 # How files of records are read: the options of every command with a parameter `read` (see `reads_records`).
@@ -92,8 +101,8 @@ _READER = {
 }
 
 _SAME = (
-    "audience", "categorical", "decimal", "delimiter", "encoding", "engine", "epsilon", "every", "groups",
-    "limit", "master", "mechanism", "name", "order", "prior", "probability",
+    "audience", "categorical", "decimal", "delimiter", "encoding", "engine", "epsilon", "every",
+    "limit", "master", "mechanism", "name", "prior", "probability",
     "purpose", "rate", "repeats", "schema", "statistic", "thousands", "tolerance", "users", "values", "workers",
     "scale", "normalize", "data", "dims",
 )  # fmt: skip
@@ -103,15 +112,13 @@ _NAMES = {name: f"--{name}" for name in _SAME} | {
     "mechanisms": "--mechanism", "columns": "--column", "pairs": "--pair-question", "blocks": "--block-question",
     "p": "--quantiles", "edges": "--histogram", "bins": "--histogram", "t": "--values",
     "during": "--duration", "method": "--recalibrate", "kind": "--interval", "url": "--to",
-    "min_reports": "--min-reports", "level": "--confidence", "lambda_choice": "--lambda-choice",
+    "min_reports": "--min-reports", "confidence": "--confidence", "lambda_choice": "--lambda-choice",
     "origins": "--allow-origin",
-    "retain_days": "--retain", "target": "TARGET", "date_format": "--date-format",
+    "false_alarm_rate": "--false-alarm-rate", "audits_before": "--audits-before",
+    "retain_days": "--retain-days", "target": "TARGET", "date_format": "--date-format",
 }  # fmt: skip
-_DESCRIPTION = {
-    ".png": "Description",
-    ".svg": "Description",
-    ".pdf": "Subject",
-}  # the metadata field of the provenance
+# The metadata field of the provenance.
+_DESCRIPTION = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
 
 
 @contextmanager
@@ -129,8 +136,8 @@ def named_options(**others: str) -> Iterator[None]:
 def _for_command_line(message: str) -> str:
     """A message with options only, where it gives both a Python parameter and an option.
 
-    >>> _for_command_line("use sampled=2 (--sampled 2), a pair (pairs=, --pair-question), or option 'order'")
-    'use --sampled 2, a pair (--pair-question), or --order'
+    >>> _for_command_line("use sampled=2 (--sampled 2), a pair (pairs=, --pair-question), or option 'prior'")
+    'use --sampled 2, a pair (--pair-question), or --prior'
     """
     message = re.sub(r"\b(\w+)=(\w+)((?: or more)?) \(--\1 \2\)", r"--\1 \2\3", message)
     message = re.sub(r"\([\w.]+=?, (--[\w-]+)\)", r"(\1)", message)
@@ -232,7 +239,7 @@ def load_schema(path: Path | None) -> Schema | None:
 
 
 def outputs_of(given: Sequence[Path] | None, *formats: str) -> list[File]:
-    """The output of each format, by its suffix; `.png` also stands for the other formats of figures.
+    """The output of each format, by its suffix; `.png` also means the other formats of figures.
 
     >>> outputs_of([Path("plan.svg")], ".html", ".png")
     [None, PosixPath('plan.svg')]

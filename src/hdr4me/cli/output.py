@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -17,6 +19,7 @@ from hdr4me.errors import printable
 
 _NAME = 16  # a name in the first column is folded only if it is longer than this
 _WORD = 40  # a longer word may be broken to fit into a column
+_EDGES = 2  # columns of the edges of a table, which rich does not count
 _MEASURED = 1000  # rows whose words are measured
 _NOTES = 2  # without --verbose, a command prints at most this many notes
 PATIENCE = 2.0  # seconds after which a `Watch` shows the current step
@@ -45,9 +48,27 @@ def print_json(value: Any) -> None:
     sys.stdout.write(text + "\n")
 
 
+def _width(stream: Any) -> int | None:
+    """The columns of a terminal; None for a pipe or a file, where lines are not wrapped."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def _wrapped(text: str, width: int | None) -> str:
+    """`text` with lines that fit a terminal; a word is never broken."""
+    if width is None:
+        return text
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+def print_text(text: str) -> None:
+    """Print sentences on standard output, one paragraph for each line of `text`."""
+    for line in text.splitlines():
+        print(_wrapped(printable(line), _width(sys.stdout)))
+
+
 def print_note(text: str) -> None:
-    """Print one line on standard error."""
-    print(printable(text), file=sys.stderr)
+    """Print one note on standard error."""
+    print(_wrapped(printable(text), _width(sys.stderr)), file=sys.stderr)
 
 
 def print_notes(notes: Sequence[str], verbose: bool, most: int = _NOTES) -> None:
@@ -66,16 +87,16 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     """
     from rich.console import Console
 
-    width = Console().width if sys.stdout.isatty() else 120
+    width = _width(sys.stdout) or 120
     for gap in (2, 1, 0):
         table = _table(columns, rows, gap)
         least = sum((column.min_width or 1) + gap + 1 for column in table.columns) + 1
-        if least <= width:
+        if least + _EDGES <= width:
             break
     # Lines that are longer than the terminal are better than truncated numbers.
-    console = Console(width=max(width, least), highlight=False)
+    console = Console(width=max(width - _EDGES, least), highlight=False)
     console.print(printable(title), style="italic", markup=False)
-    console.print(table, crop=False)  # rich counts the edges of a tight table wrongly
+    console.print(table, crop=False)
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], gap: int) -> Any:
@@ -97,6 +118,8 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], gap: int) -
 
 def _cell(item: object) -> str:
     if isinstance(item, float):
+        if item != item:
+            return ""
         return f"{item:,.0f}" if 1e5 <= abs(item) < 1e9 else f"{item:,.5g}"
     if isinstance(item, int) and not isinstance(item, bool):
         return f"{item:,}"

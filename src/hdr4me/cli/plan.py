@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,7 @@ from typer import Option
 from hdr4me.cli import options as opt
 from hdr4me.cli.audit import manipulation_table
 from hdr4me.cli.options import JSON, QUANTILES, SCHEMA, VERBOSE, Read, Texts
-from hdr4me.cli.output import print_json, print_note, print_notes, print_table, working
+from hdr4me.cli.output import print_json, print_note, print_notes, print_table, print_text, working
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.pages.counted import counted
 from hdr4me.pages.html import provenance
@@ -27,6 +28,7 @@ _SHOWN = (
     "worst_tolerance_joint",
 )  # fmt: skip
 _DETAILS = ("mse", "probability_within")  # shown with --verbose
+_MARGINS = ["each alone ±", "all jointly ±", "all jointly, for any values ±"]
 _BEST = 5  # options shown without --verbose
 _SECOND = ("dimensions", "values", "reports", "standard_error", "standard_error_of_two", "gain")
 
@@ -34,16 +36,24 @@ _SECOND = ("dimensions", "values", "reports", "standard_error", "standard_error_
 @opt.reads_records
 def plan(
     users: Annotated[int | None, Option(help="Number of users; if omitted, the fewest that suffice.")] = None,
-    dims: Annotated[int | None, Option(help="Number of dimensions; if omitted, the most possible.")] = None,
-    epsilon: Annotated[float | None, Option(help="Budget ε of one report; if omitted, the least.")] = None,
+    dims: Annotated[
+        int | None, Option(help="Number of dimensions; if omitted, the largest possible.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, Option(help="Budget ε of one report; if omitted, the smallest that suffices.")
+    ] = None,
     tolerance: Annotated[
         Texts, Option(metavar="<x or name=x>", help="Largest accepted error (repeatable).")
     ] = None,
-    probability: Annotated[float | None, Option(help="Probability of staying within it (0.95).")] = None,
+    probability: Annotated[
+        float | None, Option(help="Probability that all errors are within the tolerance; default: 0.95.")
+    ] = None,
     schema: SCHEMA = None,
     category_count: Annotated[int | None, Option(help="With --dims: categories of each dimension.")] = None,
-    mechanism: Annotated[Texts, Option(help="Use only these for numbers (repeatable).")] = None,
-    categorical: Annotated[Texts, Option(help="Use only these for categories (repeatable).")] = None,
+    mechanism: Annotated[Texts, Option(help="Consider only this mechanism for numbers (repeatable).")] = None,
+    categorical: Annotated[
+        Texts, Option(help="Consider only this method for categories (repeatable).")
+    ] = None,
     prior: Annotated[
         str,
         Option(
@@ -64,14 +74,16 @@ def plan(
             "--output",
             "-o",
             metavar="<file>",
-            help="Write the best survey (.json; needs --schema), a page (.html) or figures (.png, …) (repeatable).",
+            help="Write the survey (.json; needs --schema), a page (.html), figures (.png, .svg, .pdf) (repeatable).",
         ),
     ] = None,
     shuffled: Annotated[
-        float | None, Option(metavar="<delta>", help="The (ε, δ) guarantee in the shuffle model at this δ.")
+        float | None,
+        Option(metavar="<delta>", help="Print the (ε, δ) guarantee in the shuffle model at this δ."),
     ] = None,
     collect_every: Annotated[
-        str | None, Option(metavar="<time>", help="The same users report every day, week, 30d …")
+        str | None,
+        Option(metavar="<time>", help="Print the privacy loss if users report every day, week, 30d …"),
     ] = None,
     duration: Annotated[
         str | None, Option(metavar="<time>", help="With --collect-every: for this long, such as 30d, 6m, 1y.")
@@ -145,7 +157,7 @@ def plan(
     elif output is not None:
         print_note(f"{output} is not written, because the tolerance is not reached")
     made = provenance(None if survey is None else survey.fingerprint, best.epsilon, best.probability)
-    lines, more = _guarantees(best, shuffled, n_rounds)
+    lines, details, more = _guarantees(best, shuffled, n_rounds)
     if poisoned is not None:
         from hdr4me.accounting.poisoning import manipulation_bounds
 
@@ -160,7 +172,7 @@ def plan(
                 html,
                 png,
                 made,
-                lambda: plan_page(found, lines, _tables(found, more, True)),
+                lambda: plan_page(found, [*lines, *found.notes, *details], _tables(found, more, True)),
                 lambda: draw(found),
             )
     if json:
@@ -169,12 +181,12 @@ def plan(
             document |= {"message": str(refusal), "nearest": refusal.nearest.to_dict()}
         print_json(document)
     else:
-        typer.echo(found.summary)
+        print_text((found if refusal is None else refusal.nearest).summary)
         for table in _tables(found, more, verbose):
             print_table(*table)
         for line in lines:
-            typer.echo(line)
-        print_notes([f"note: {note}" for note in found.notes], verbose, most=1)
+            print_text(line)
+        print_notes([f"note: {note}" for note in (*found.notes, *details)], verbose, most=1)
         if rounds == 2 and all(row["values"] == "uniform" for row in more["rounds"]):
             print_note("A second round gains nothing if values fill their range: give --prior values.csv.")
         elif rounds == 2 and all(row["gain"] == 1.0 for row in more["rounds"]):
@@ -253,7 +265,7 @@ def _expected(source: str, schema: Any, read: Read) -> dict[str, Any]:
             return {"prior": Tally.load(path)}
     allowed = "uniform, worst, a tally of an earlier collection, or with --schema a file of values"
     opt.check("--prior", repr(source), schema is not None and path.is_file(), allowed)
-    from hdr4me.comparison.data import REMEDY, cleaned
+    from hdr4me.comparison.data import REMEDY, clean_values, cleaned
     from hdr4me.io.quality import refusal
     from hdr4me.io.reading import column_types
     from hdr4me.survey import Schema
@@ -266,7 +278,7 @@ def _expected(source: str, schema: Any, read: Read) -> dict[str, Any]:
     table, quality = cleaned(files, Schema(known))
     if refused := quality.refused():
         raise refusal(refused, REMEDY)
-    return {"values": {x.name: table.column(x.name).to_pylist() for x in known}}
+    return {"values": {x.name: clean_values(x, table).to_pylist() for x in known}}
 
 
 def _survey(option: Way) -> Any:
@@ -282,9 +294,12 @@ def _survey(option: Way) -> Any:
     return option.survey(Schema(dimensions))
 
 
-def _guarantees(option: Way, delta: float | None, n_rounds: int | None) -> tuple[list[str], dict[str, Any]]:
-    """The privacy guarantee in the shuffle model and over repeated rounds: sentences, and the same for JSON."""
+def _guarantees(
+    option: Way, delta: float | None, n_rounds: int | None
+) -> tuple[list[str], list[str], dict[str, Any]]:
+    """The privacy guarantee in the shuffle model and over repeated rounds: sentences, details, and values for JSON."""
     lines: list[str] = []
+    details: list[str] = []
     document: dict[str, Any] = {}
     if delta is not None:
         from hdr4me.accounting.shuffling import amplification, local_epsilon_of_any
@@ -301,9 +316,10 @@ def _guarantees(option: Way, delta: float | None, n_rounds: int | None) -> tuple
         from hdr4me.accounting.repeated import repeated
 
         again = repeated(option.epsilon, option.sampled, n_rounds)
-        lines += again.lines()
+        lines += again.lines()[:2]
+        details = again.lines()[2:]
         document["repeated"] = again.to_dict()
-    return lines, document
+    return lines, details, document
 
 
 def _second_round(found: Plan) -> list[dict[str, Any]]:
@@ -333,10 +349,12 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
     if found.own_units:
         tables.append(
             (
-                f"Errors in own units that are not exceeded with {percent} probability: of one dimension, of all "
-                "jointly, and of all jointly for any values",
-                ["dimension", "unit", "one ±", "all ±", "any values ±"],
-                [[name, found.unit(name), *errors.values()] for name, errors in found.own_units.items()],
+                f"{percent} margins of error in own units",
+                ["dimension", "unit", *_MARGINS],
+                [
+                    [name, found.unit(name), *map(_bounded, errors.values())]
+                    for name, errors in found.own_units.items()
+                ],
             )
         )
     if found.statistic == "mean" and best.errors:
@@ -345,7 +363,10 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
     options = found.options if verbose else found.mechanisms[:_BEST]
     setting = f"{counted(best.users, 'user')}, {counted(best.dims, 'dimension')}, ε = {best.epsilon:g}"
     tables.append(
-        (f"Best mechanisms for {setting}; errors on the scale [-1, 1]", *_options(found, options, verbose))
+        (
+            f"Best mechanisms for {setting}; {percent} margins of error on the scale [-1, 1]",
+            *_options(found, options, verbose),
+        )
     )
     if verbose and found.statistic == "mean":
         tables.append(
@@ -356,7 +377,7 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
             (
                 "A pilot with a fifth of the users, then a second round on narrower ranges (hdr4me refine)",
                 ["dimensions", "values", "reports per dimension", "standard error, one round",
-                 "standard error, two rounds", "squared width reduced by factor", "range kept"],
+                 "standard error, two rounds", "squared interval width divided by", "range kept"],
                 [[*(row[key] for key in _SECOND), (row["high"] - row["low"]) / 2] for row in more["rounds"]],
             )
         )  # fmt: skip
@@ -367,20 +388,27 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
 
 def _options(found: Plan, options: Sequence[Way], verbose: bool) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows of the options of a plan; without `verbose`, the columns that matter most."""
-    within, percent = f"within ±{found.best.tolerance:.3g}", f"{100 * found.best.probability:g} %"
+    within = f"within ±{found.best.tolerance:.3g}"
     heads = ["questions per person", "MSE", f"P(one {within})", f"P(all {within})"]
-    heads += [f"{percent} error of one", f"{percent} error of all", "… for any values"]
+    heads += _MARGINS
     used = [(head, name) for head, name in zip(heads, _SHOWN, strict=True) if verbose or name not in _DETAILS]
+    if math.isinf(found.best.tolerance):
+        used = [(head, name) for head, name in used if "within" not in name]
     rows = [
         [
             f"{o.mechanism} + {o.categorical}" if o.workload.numeric and o.categorical else o.mechanism,
-            *(getattr(o, name) for _, name in used),
+            *(_bounded(getattr(o, name)) for _, name in used),
             *([] if found.statistic == "mean" else [found.error_of(o)]),
         ]
         for o in options
     ]
     columns = ["mechanism", *(head for head, _ in used)]
     return [*columns, *([] if found.statistic == "mean" else [f"error of the {found.statistic}"])], rows
+
+
+def _bounded(value: float) -> float | str:
+    """A margin of error, or that there is none."""
+    return "no bound" if math.isinf(value) else value
 
 
 def _winners(found: Plan) -> tuple[list[str], list[list[Any]]]:

@@ -27,7 +27,7 @@ _LOOKS: tuple[tuple[str, Any], ...] = (
 def draw(plan: Plan) -> Figure:
     """Three panels side by side, one legend below."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
     best, setting, worst = plan.best, plan.setting, plan.setting.worst
     figure = Figure(figsize=(13, 4.6), layout="constrained")
@@ -65,19 +65,19 @@ def draw(plan: Plan) -> Figure:
         axes.axhline(zeros, color="#888", ls="--", lw=1)
         at: Any = {"xycoords": ("axes fraction", "data"), "va": "bottom"}
         axes.annotate("all zeros", (0.02, zeros), **at, color="#666", fontsize=8)
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-            axis.set_minor_formatter(NullFormatter())
+        html.log_ticks(axes.yaxis)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
     handles, labels = density.get_legend_handles_labels()
     place: Any = {"loc": "outside lower center", "ncols": len(labels)}
     figure.legend(handles[::-1], labels[::-1], **place, frameon=False, fontsize=9)
     return figure
 
 
-def _shown(item: Any) -> Any:
+def _shown(column: str, item: Any) -> Any:
     """A probability near zero without an exponent."""
-    return "< 0.001" if isinstance(item, float) and 0 <= item < 0.001 else item
+    small = isinstance(item, float) and 0 <= item < 0.001
+    return "< 0.001" if small and column.startswith(("P(", "probability")) else item
 
 
 def plan_page(
@@ -94,7 +94,7 @@ def plan_page(
         html.figure(draw(plan), caption),
         *map(html.paragraph, lines),
         *(
-            html.section(title, html.table(columns, [[*map(_shown, row)] for row in rows]))
+            html.section(title, html.table(columns, [[*map(_shown, columns, row)] for row in rows]))
             for title, columns, rows in tables
         ),
         html.section(

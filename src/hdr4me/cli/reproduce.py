@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 # The options that decide the numbers.
 _GIVEN = (
-    "scale", "seed", "cov19", "normalize", "lambda_choice", "data", "users", "dims", "epsilon", "mechanism", "sampled",
-    "repeats",
+    "scale", "seed", "cov19", "normalize", "lambda_choice", "data", "users", "dims", "epsilon", "mechanism",
+    "sampled", "repeats",
 )  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def reproduce(
     epsilon: Annotated[list[float] | None, Option(help="Custom study: a budget ε (repeatable).")] = None,
     mechanism: Annotated[Texts, Option(help="Custom study: a mechanism (repeatable).")] = None,
     sampled: Annotated[
-        list[int] | None, Option(help="Custom study: reported dimensions (repeatable).")
+        list[int] | None, Option(help="Custom study: number of reported dimensions (repeatable).")
     ] = None,
     repeats: Annotated[int | None, Option(help="Custom study: collections per cell.")] = None,
     normalize: Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")] = "auto",
@@ -67,7 +67,7 @@ def reproduce(
     from hdr4me.paper.methods import DEFAULT, lambda_choice_named
     from hdr4me.paper.report import About, as_first_run, lead_of, own_lead, own_table, publish
     from hdr4me.paper.runner import Settings, finished_cells, run_cells
-    from hdr4me.paper.studies import cells_for, gather, own_cells, scale_named
+    from hdr4me.paper.studies import cells_for, gather, own_cells, scale_named, study_rows
 
     mine = target == "own" or any(
         given is not None for given in (data, users, dims, epsilon, mechanism, sampled, repeats)
@@ -84,12 +84,12 @@ def reproduce(
         else:
             cells = cells_for(target, size)
         chosen = DEFAULT if lambda_choice is None else lambda_choice_named(lambda_choice)
-        normalization = check_normalization(normalize)
+        way = check_normalization(normalize)
     opt.check("--workers", workers, workers >= 0, "a non-negative integer")
     opt.check("--seed", seed, seed >= 0, "a non-negative integer")
     opt.check("--cov19", cov19, cov19 is None or cov19.is_file(), "there is no such file")
     files_used = (None if file is None else os.path.realpath(file) for file in (cov19, path))
-    settings = Settings(seed, normalization, *files_used)
+    settings = Settings(seed, way, *files_used)
     workers = workers or os.cpu_count() or 1
     work = output / "work"
     start = time.perf_counter()
@@ -121,9 +121,9 @@ def reproduce(
     columns, rows = own_table(results, chosen) if mine else (TABLE_COLUMNS, table2())
     if json:
         document = {"command": about.command, "lambda_choice": chosen.name, "seconds": about.seconds}
-        shown = [dict(zip(columns, row, strict=True)) for row in rows]
-        claims = [vars(verdict) for verdict in verdicts]
-        print_json({**document, "claims": claims, "cells" if mine else "case_study": shown, "files": files})
+        numbers = [dict(zip(columns, row, strict=True)) for row in rows]
+        shown = {"cells": study_rows(results.of("own"), chosen)} if mine else {"case_study": numbers}
+        print_json({**document, "claims": [vars(verdict) for verdict in verdicts], **shown, "files": files})
         return
     if target in ("case-study", "table2", "fig3"):
         print_table("Section IV-C, printed and recomputed", columns[:4], [row[:4] for row in rows])
@@ -131,7 +131,7 @@ def reproduce(
         print_table(own_lead(results), columns, rows)
     if verdicts:
         judged = [[v.name, v.verdict, v.support] for v in verdicts]
-        print_table(lead_of(verdicts), ["claim", "verdict", "choices of λ*"], judged)
+        print_table(lead_of(verdicts), ["claim", "verdict", "holds for choices of λ*"], judged)
     print_note(f"wrote {output / 'report.html'} and {len(files) - 1} more files in {about.seconds:.0f} s")
 
 

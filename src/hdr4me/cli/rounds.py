@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import JSON, OUTPUT, File
+from hdr4me.cli.options import CONFIDENCE, JSON, OUTPUT, File
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.html import provenance
@@ -16,16 +16,24 @@ from hdr4me.pages.html import provenance
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from hdr4me.survey import Survey
+
 _COLUMNS = ["dimension", "low", "high", "next_low", "next_high", "range_kept", "weight"]
+_NOISE = {"memoized": "memoized responses", "fresh": "fresh noise"}
 
 
 def rounds(
     tallies: Annotated[list[Path], Argument(help="One tally per round, in order of time.")],
-    noise: Annotated[str, Option(help="memoized (responses repeat in each round) or fresh.")] = "memoized",
+    noise: Annotated[
+        str, Option(help="memoized (a device repeats its responses) or fresh (new noise in each round).")
+    ] = "memoized",
     row_budget: Annotated[
-        int, Option(help="With memoized noise: new values that a device may pay for per question.")
-    ] = 1,
-    confidence: Annotated[float, Option(help="Confidence level of the intervals.")] = 0.95,
+        int | None,
+        Option(
+            help="With memoized noise: new values a device pays for (default: the survey's, or 1).", min=1
+        ),
+    ] = None,
+    confidence: CONFIDENCE = 0.95,
     output: Annotated[
         File, Option("--output", "-o", metavar="<file>", help="Write the figures (.png, .svg, .pdf).")
     ] = None,
@@ -33,21 +41,20 @@ def rounds(
 ) -> None:
     """Compare the rounds of a series: average, last change and trend, with confidence intervals.
 
-    Fresh noise is independent between rounds and averages out. Memoized responses share noise between rounds, to an
-    unknown degree; their intervals are therefore conservative. A device whose row budget is spent (1 unless its ledger
-    has another reports_per_survey) repeats stored responses: intervals of later rounds allow for any change.
+    Fresh noise is independent between rounds and averages out. Memoized responses repeat their noise for as long as a
+    value does not change, so their intervals are conservative. The row budget is the number of new values that a device
+    pays for at each question. After that it repeats stored responses, and intervals allow for any change.
 
     Example: hdr4me rounds week-1.tally week-2.tally week-3.tally --noise memoized --output trend.svg
     """
     import numpy as np
     from scipy.special import ndtri
 
-    from hdr4me.accounting.rounds import average, difference, slope, stale_note
+    from hdr4me.accounting.rounds import ROW_BUDGET, average, difference, slope, stale_note
     from hdr4me.statistics.rounds import stale_slack
     from hdr4me.tally import Tally
 
     opt.check("--noise", repr(noise), noise in ("memoized", "fresh"), "memoized or fresh")
-    opt.check("--row-budget", row_budget, row_budget >= 1, "a positive integer")
     opt.check("--confidence", confidence, 0 < confidence < 1, "a number between 0 and 1")
     if len(tallies) < 2:
         raise InvalidInput("a trend needs at least two tallies: use hdr4me estimate for one")
@@ -58,6 +65,8 @@ def rounds(
     for path, tally in zip(tallies, loaded, strict=True):
         if tally.survey.series != loaded[0].survey.series:
             raise InvalidInput(f"{path} and {tallies[0]} have different surveys and cannot be compared")
+        tally.round_number = 1  # `stale_slack` allows for stale responses
+    row_budget = row_budget or loaded[0].survey.row_budget or ROW_BUDGET
     answers = [tally.estimate() for tally in loaded]
     tables = [answer.table() for answer in answers]
     x, s = (
@@ -79,7 +88,12 @@ def rounds(
         for name, part in parts.items():
             value, reach = float(part.estimate[i]), float((z * part.standard_error + part.slack)[i])
             row[name] = {"estimate": value, "lower": value - reach, "upper": value + reach}
-            line += [value, reach]
+            line += [
+                value,
+                "no bound"
+                if reach >= _width(loaded[0].survey, named) * (0.5 + 0.5 * (name != "average"))
+                else reach,
+            ]
         rows.append(row)
         shown.append(line)
     if png is not None:
@@ -91,14 +105,21 @@ def rounds(
         print_json({"noise": noise, "confidence": confidence, "users": users, **note, "rows": rows})
         return
     print_table(
-        f"{len(x)} rounds, {100 * confidence:g} % confidence intervals, {noise} noise",
+        f"{len(x)} rounds, {100 * confidence:g} % confidence intervals, {_NOISE[noise]}",
         ["dimension", "category", "last round", "average", "±", "last change", "±", "trend per round", "±"],
         shown,
     )
     if stale.any():
-        print_note(stale_note(row_budget))
+        print_note(f"{stale_note(row_budget)} Give the --row-budget of the devices, or --noise fresh.")
     elif memoized:
-        print_note("Memoized noise does not average out: the intervals are conservative.")
+        print_note(
+            "Memoized responses repeat their noise, which does not average out: the intervals are conservative."
+        )
+
+
+def _width(survey: Survey, row: dict[str, Any]) -> float:
+    """The width of the range of a row: a larger margin of a change, or half of it for an average, is no bound."""
+    return 2 * survey.schema[row["dimension"]].half_range if row["statistic"] == "mean" else 1.0
 
 
 def _draw(rows: list[dict[str, Any]], x: Any, reach: Any, memoized: bool) -> Figure:
@@ -117,8 +138,7 @@ def _draw(rows: list[dict[str, Any]], x: Any, reach: Any, memoized: bool) -> Fig
         axes.set_title(": ".join(filter(None, (row["dimension"], row["category"]))), fontsize=9)
         axes.set_xticks(list(t) if len(x) <= 12 else [1, len(x)])
         axes.tick_params(labelsize=7)
-    noise = "memoized noise" if memoized else "fresh noise"
-    figure.supxlabel(f"round ({noise})", fontsize=9)
+    figure.supxlabel(f"round ({_NOISE['memoized' if memoized else 'fresh']})", fontsize=9)
     return figure
 
 
@@ -134,8 +154,10 @@ def refine(
 ) -> None:
     """Create the survey of a second round, with ranges narrowed to the values found in a pilot: less noise, same ε.
 
-    Other users answer the second round. If ranges are narrowed, a part of them (a control group) answers the pilot
-    survey again. hdr4me estimate pilot.tally --later-round next.tally --later-round control.tally combines all.
+    Only users who did not answer the pilot answer the second round. If ranges are narrowed, a part of them (a control
+    group) answers the pilot's survey. Combine all with
+    hdr4me estimate pilot.tally --later-round next.tally --later-round control.tally, and --same-population if users
+    were assigned to the rounds at random.
 
     Example: hdr4me refine day1.tally -o round2.json
     """
@@ -161,7 +183,11 @@ def refine(
         print_json({"survey": survey.fingerprint, "control": control, "narrower_by": gains, "rows": found})
     else:
         heads = [column.replace("_", " ") for column in _COLUMNS]
-        print_table(f"Ranges and question weights after a pilot of {tally.n_reports:,} reports", heads, rows)
+        print_table(
+            f"Ranges, and weights of the random choice of a question, after a pilot of {tally.n_reports:,} reports",
+            heads,
+            rows,
+        )
         if narrower:
             gain = max(own.gain for own in narrower.values())
             print_note(

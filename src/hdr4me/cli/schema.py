@@ -20,7 +20,7 @@ def _group() -> None:
     """Draft a schema from public data."""
 
 
-@schema.command(cls=opt.Command)
+@schema.command(cls=opt.Command, short_help="Draft a schema from a public sample.")
 @opt.reads_records
 def draft(
     sample: Annotated[Path, Argument(help="A file of PUBLIC records: a sample or a codebook.")],

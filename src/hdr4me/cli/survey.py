@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from hdr4me.atomic import write_text
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import JSON, SURVEY, VERBOSE, File, Read, Texts
+from hdr4me.cli.options import EPSILON, JSON, SAMPLED, SURVEY, VERBOSE, File, Read, Texts
 from hdr4me.cli.output import print_json, print_note, print_notes, print_table, working
 from hdr4me.errors import InvalidInput, PrivacyWarning
 from hdr4me.pages.counted import counted, listed
@@ -36,13 +36,17 @@ def survey(
         Path, Argument(help="A schema (.json, .toml), a file of records, or a survey to show.")
     ],
     output: Annotated[File, Option("--output", "-o", help="Write the survey to this file.")] = None,
-    epsilon: Annotated[float, Option(help="Privacy budget ε of one report.")] = 1.0,
-    sampled: Annotated[int, Option(help="Number of questions that each user answers.")] = 1,
+    epsilon: EPSILON = 1.0,
+    sampled: SAMPLED = 1,
     mechanism: Annotated[str, Option(help="For numbers: optimal, duchi, piecewise …")] = "optimal",
     purpose: Annotated[str | None, Option(help="Instead of --mechanism: mean, distribution or both.")] = None,
     categorical: Annotated[str, Option(help="For categories: auto, grr, subset, oue …")] = "auto",
     memoized_epsilon: Annotated[
         float | None, Option(help="Budget of the memoized responses (two-stage randomized response).")
+    ] = None,
+    row_budget: Annotated[
+        int | None,
+        Option(help="Number of new values that a device with memoized responses pays for.", min=1),
     ] = None,
     pair_question: Annotated[
         Texts, Option(metavar="<a,b>", help="Ask two numbers as one question (repeatable).")
@@ -53,7 +57,10 @@ def survey(
     ] = None,
     tables: Annotated[
         Texts,
-        Option(metavar="<pairs|a,b>", help="Ask for tables: pairs, triples, or attributes (repeatable)."),
+        Option(
+            metavar="<pairs|a,b>",
+            help="Ask combinations of categories, for tables: pairs, triples, or attributes (repeatable).",
+        ),
     ] = None,
     name: Annotated[str, Option(help="The name of the survey.")] = "",
     ranges: Annotated[
@@ -69,14 +76,22 @@ def survey(
         ),
     ] = None,
     defaults: Annotated[
-        Texts, Option("--default", metavar="<column=value>", help="Replaces a missing value (repeatable).")
+        Texts,
+        Option(
+            "--default", metavar="<column=value>", help="The value that replaces a missing one (repeatable)."
+        ),
     ] = None,
     optional: Annotated[
-        Texts, Option("--optional", metavar="<column>", help="A column that may be missing (repeatable).")
+        Texts,
+        Option("--optional", metavar="<column>", help="A column whose values may be missing (repeatable)."),
     ] = None,
     products: Annotated[
         Texts,
-        Option("--product", metavar="<a,b>", help="Also ask the product, for a covariance (repeatable)."),
+        Option(
+            "--product",
+            metavar="<a,b>",
+            help="Also ask the product of two numbers, for a covariance (repeatable).",
+        ),
     ] = None,
     schema_only: Annotated[
         bool, Option("--schema-only", help="Write the schema (.toml, .json) instead of a survey.")
@@ -90,7 +105,7 @@ def survey(
     """Create a survey from a schema, prove that it satisfies ε-LDP, and write it to a file.
 
     You declare ranges and categories; they are never estimated from private data. For a file of records, give them as
-    options: only the columns with a range or categories are asked. Names may be patterns: --range 'p*=0:1'. A survey
+    options: only columns with a range or categories become questions. Names may be patterns: --range 'p*=0:1'. A survey
     file as SOURCE is shown.
 
     Example: hdr4me survey schema.toml --epsilon 2 --sampled 3 --output survey.json
@@ -115,12 +130,11 @@ def survey(
         _show(Survey.load(source), json, verbose)
         return
     else:
-        wrong = [option for option, items in given.items() if items]
-        if wrong:
+        schema = Schema.load(source)
+        if wrong := [option for option, items in given.items() if items]:
             raise InvalidInput(
                 f"{' and '.join(wrong)} needs a file of records: change the schema {source} instead"
             )
-        schema = Schema.load(source)
         text = source.read_text("utf-8")
         document = tomllib.loads(text) if source.suffix.lower() == ".toml" else loads(text)
         declared = {item["name"] for item in document["dimensions"] if {"default", "optional"} & set(item)}
@@ -164,6 +178,7 @@ def survey(
             name=name,
             purpose=purpose,
             memoized_epsilon=memoized_epsilon,
+            row_budget=row_budget,
             pairs=[opt.pair_of("--pair-question", text) for text in pair_question or []],
             blocks=[opt.names_of(text, numeric) for text in block_question or []],
         )
@@ -319,7 +334,7 @@ def _missing(schema: Schema, declared: set[str]) -> list[str]:
     if not strict:
         return []
     return [
-        f"note: Missing values of {_shortened(strict)} are refused; declare a default or optional to accept them"
+        f"note: Missing values of {_shortened(strict)} are refused; use --default or --optional to accept them"
     ]
 
 
@@ -376,7 +391,12 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
             for group, channel in zip(names, channels, strict=True)
         ],
     )
-    notes = [*notes, f"Each report spends ε = {made.epsilon:g}; further reports add up."]
+    notes = [*notes, f"Each report spends ε = {made.epsilon:g}; several reports of one person add up."]
+    if made.row_budget is not None:
+        notes.append(
+            f"Row budget {made.row_budget}: after round {made.row_budget}, memoized responses may be stale and "
+            "estimates have no interval."
+        )
     if verbose and made.sampled == 1:
         notes.append(f"With memoized responses, each new value costs another ε = {made.memoized_epsilon:g}.")
     if verbose:

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from hdr4me.atomic import replacing, write_text
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import JSON, File, Texts
+from hdr4me.cli.options import CONFIDENCE, JSON, ROUND_NUMBER, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.errors import InvalidInput
 from hdr4me.pages import html as pages
@@ -31,7 +31,8 @@ def tables(
     table: Annotated[
         Texts, Option(metavar="<a,b>", help="Print the table of these attributes (repeatable).")
     ] = None,
-    confidence: Annotated[float, Option(help="Confidence level of the intervals.")] = 0.95,
+    confidence: CONFIDENCE = 0.95,
+    round_number: ROUND_NUMBER = None,
     synthetic: Annotated[
         File, Option(help="Write synthetic records to this file (.parquet or .csv).")
     ] = None,
@@ -60,22 +61,25 @@ def tables(
     html, png, csv = opt.outputs_of(outputs, ".html", ".png", ".csv")
     opt.check_outputs([synthetic, html, png, csv], tallies)
     loaded = opt.load_sum(tallies)
+    loaded.round_number = round_number
     with opt.named_options(n="--rows"), working("fitting the joint distribution"):
         found = fitted_tables(loaded)
         if all(len(own) == 1 for own in found.sources.values()):
             raise InvalidInput(
                 "this survey has no joint questions: create it with hdr4me survey --tables pairs"
             )
-        chosen = [found.table(*text.replace(" ", "").split(","), level=confidence) for text in table or []]
-        associations = found.associations(level=confidence)
+        chosen = [
+            found.table(*text.replace(" ", "").split(","), confidence=confidence) for text in table or []
+        ]
+        associations = found.associations(confidence=confidence)
         people = found.sample(rows, 1) if synthetic is not None else None
     survey = loaded.survey
     made = provenance(survey.fingerprint, survey.epsilon, confidence)
     if people is not None and synthetic is not None:
         _write(people, synthetic)
-    drawn = chosen or [found.table(*list(found.attributes)[:1], level=confidence)]
+    drawn = chosen or [found.table(*list(found.attributes)[:1], confidence=confidence)]
     if not chosen and associations:
-        drawn = [found.table(associations[0]["first"], associations[0]["second"], level=confidence)]
+        drawn = [found.table(associations[0]["first"], associations[0]["second"], confidence=confidence)]
     title = survey.name or "Tables"
     opt.write_results(html, png, made, lambda: _page(title, associations, drawn), lambda: drawn[0].plot())
     if csv is not None:
@@ -93,7 +97,10 @@ def tables(
         return
     percent = f"{100 * confidence:g} %"
     if not chosen:
-        shown = [list(row.values()) for row in associations[:20]]
+        shown = [
+            [round(cell, 9) if isinstance(cell, float) else cell for cell in row.values()]
+            for row in associations[:20]
+        ]
         print_table(f"Association of attributes (Cramér's V), {percent} confidence intervals",
                     ["first", "second", "Cramér's V", "lower", "upper"], shown)  # fmt: skip
     for one in chosen:

@@ -92,7 +92,7 @@ class MemoizedClient:
         The survey. All surveys of one series share their memoized responses.
     ledger : Ledger
         Its `reports_per_survey` allows that many times m rows. With the default, 1, every report repeats the responses
-        to the first record.
+        to the first record. If the survey declares a row budget, it must be that number.
 
     Examples
     --------
@@ -111,6 +111,12 @@ class MemoizedClient:
             raise InvalidInput.of("survey", survey, "a Survey")
         if not isinstance(ledger, Ledger):
             raise InvalidInput.of("ledger", ledger, "a Ledger, which stores the memoized rows and their cost")
+        if survey.row_budget not in (None, ledger.reports_per_survey):
+            raise InvalidInput.of(
+                "reports_per_survey",
+                ledger.reports_per_survey,
+                f"the survey's row_budget, {survey.row_budget}",
+            )
         if any(channel.n_inputs > MAX_ROWS for channel in survey.channels):
             raise InvalidInput(
                 f"memoized responses support questions of at most {MAX_ROWS} inputs: not vectors, and not "

@@ -20,9 +20,8 @@ from hdr4me.client.prf import SECRET_BYTES, secret_mark
 from hdr4me.errors import BudgetExceeded, FormatError, InvalidInput
 from hdr4me.survey import Survey
 
-_ENTRY_BYTES = (
-    1200  # at least what one charge adds to the file: a series, a day and a fraction of at most 801 digits
-)
+# At least what one charge adds to the file: a series, a day and a fraction of at most 801 digits.
+_ENTRY_BYTES = 1200
 _MARK_BYTES = 40  # at least what one mark adds to the file
 DEFAULT_LIMIT = 16.0  # the default limit of the sum of ε over all series
 _DAYS = {"day": 1, "week": 7, "month": 30, "quarter": 91, "year": 365, "d": 1, "w": 7, "m": 30, "y": 365}

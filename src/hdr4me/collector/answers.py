@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ class Snapshot:
     stored: int
     state: str
     left_out: tuple[Quarantine, ...]
-    look: int  # the number of the snapshot, from 1: alarms spend their error probability over all of them
+    number: int  # the number of the snapshot, from 1: alarms spend their error probability over all of them
     every: Tally
     clean: Tally  # of the reports outside quarantine
     documents: dict[Asked | str, dict[str, Any]] = field(default_factory=dict)  # by query; "alarms"
@@ -54,7 +55,7 @@ class Snapshot:
         """Write the snapshot of a store to a file, which replaces the one before; a failure leaves no file."""
         every, clean = dumps(self.every), dumps(self.clean)
         left_out = [[quarantine.hour, quarantine.source] for quarantine in self.left_out]
-        head = {"stored": self.stored, "state": self.state, "left_out": left_out, "look": self.look}
+        head = {"stored": self.stored, "state": self.state, "left_out": left_out, "number": self.number}
         head |= {"every": len(every), "store": store}
         with suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -70,7 +71,7 @@ class Snapshot:
                 return None
             every, clean = loads(rest[: head["every"]], survey), loads(rest[head["every"] :], survey)
             left_out = tuple(Quarantine(hour, source) for hour, source in head["left_out"])
-            return cls(int(head["stored"]), str(head["state"]), left_out, int(head["look"]), every, clean)
+            return cls(int(head["stored"]), str(head["state"]), left_out, int(head["number"]), every, clean)
         except (OSError, ValueError, KeyError, TypeError, HDR4MEError):
             return None
 
@@ -136,8 +137,8 @@ class Answers:
                 return kept
         every = self._store.tally(round.number)
         clean = self._store.tally(round.number, without=left_out) if left_out else every
-        look = step_count(round.stored, self._least) if held is None else held.look + 1
-        taken = Snapshot(round.stored, round.state, tuple(left_out), look, every, clean)
+        number = step_count(round.stored, self._least) if held is None else held.number + 1
+        taken = Snapshot(round.stored, round.state, tuple(left_out), number, every, clean)
         if every.n_reports >= self._least:
             self._snapshots[round.number] = taken
             if path is not None:
@@ -155,7 +156,8 @@ class Answers:
         tally = self._enough(held.clean if asked.without_quarantine else held.every)
         found = held.documents.get(asked)
         if found is None:
-            found = estimated(tally, asked)
+            series = [round.number for round in self._store.rounds() if round.series == tally.survey.series]
+            found = estimated(_of_round(tally, series.index(number) + 1), asked)
             if len(held.documents) >= _KEPT:
                 held.documents.clear()
             held.documents[asked] = found
@@ -173,16 +175,18 @@ class Answers:
             except Refusal:
                 left_out.append(round.number)
         self._enough(tallies[0] if tallies else None)
+        numbers = [round.number for round in rounds if round.number not in left_out]
+        places = [k for k, round in enumerate(rounds, start=1) if round.number in numbers]
         if not memoized or len(tallies) == 1:
-            found = estimated(together(tallies), asked)
+            found = estimated(_of_round(together(tallies), places[0] if memoized else 1), asked)
         elif asked.recalibrate is not None:
             raise Refusal(
                 400,
                 "averages of memoized responses are not re-calibrated: ask for one round, or for noise=fresh",
             )
         else:
-            found = estimated(tallies[0], asked) | _averaged(tallies, asked.confidence)
-        numbers = [round.number for round in rounds if round.number not in left_out]
+            tallies = [_of_round(tally, 1) for tally in tallies]  # `stale_slack` allows for stale responses
+            found = estimated(tallies[0], asked) | _averaged(tallies, places, asked.confidence)
         return {**found, "series": series, "rounds": numbers, "too_few_reports": left_out}
 
 
@@ -191,7 +195,7 @@ def estimated(tally: Tally, asked: Asked) -> dict[str, Any]:
     found, advice = tally.estimate(), []
     if asked.recalibrate is not None:
         better = found.recalibrate(asked.recalibrate)
-        rows, advice = better.table(level=asked.confidence), list(better.advice)
+        rows, advice = better.table(confidence=asked.confidence), list(better.advice)
     else:
         rows = found.table(asked.confidence)
     about = {"reports": tally.n_reports, "rejected": tally.rejected, "simultaneous": False}
@@ -208,11 +212,19 @@ def together(tallies: Sequence[Tally]) -> Tally:
     return total
 
 
-def _averaged(tallies: Sequence[Tally], confidence: float) -> dict[str, Any]:
-    """The fields of the document for the average of rounds with memoized responses."""
+def _of_round(tally: Tally, number: int) -> Tally:
+    """The tally with its number in the series; snapshots are shared between threads and stay as they are."""
+    found = copy(tally)
+    found.round_number = number
+    return found
+
+
+def _averaged(tallies: Sequence[Tally], numbers: Sequence[int], confidence: float) -> dict[str, Any]:
+    """The fields of the document for the average of the rounds with these numbers, with memoized responses."""
     answers = [tally.estimate() for tally in tallies]
     values, errors = [answer.value for answer in answers], [answer.standard_error for answer in answers]
-    stale = stale_slack(answers, ROW_BUDGET)
+    row_budget = tallies[0].survey.row_budget or ROW_BUDGET
+    stale = stale_slack(answers, row_budget, numbers)
     found = average(values, errors, memoized=True, stale=stale)
     fewest = np.min([answer.n_answers for answer in answers], axis=0)
     reach = quantile(confidence, fewest) * found.standard_error + found.slack
@@ -227,7 +239,7 @@ def _averaged(tallies: Sequence[Tally], confidence: float) -> dict[str, Any]:
         }
     advice = [
         "The average of rounds with memoized responses; its standard errors are valid even if the noise repeats.",
-        *([stale_note(ROW_BUDGET)] if stale.any() else []),
+        *([stale_note(row_budget)] if stale.any() else []),
     ]
     n = sum(tally.n_reports for tally in tallies)
     return {"reports": n, "rejected": {}, "advice": advice, "rows": rows}

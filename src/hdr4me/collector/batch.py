@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import secrets
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -23,6 +23,9 @@ ID_SIZE = 16  # bytes of a report's id: random, generated with the report, never
 
 # Block numbers below it are random; the SQLite store numbers small blocks from here on until it merges them.
 FRESH = 1 << 61
+
+# In a block (bytes where all reports have the same length): a deletion writes its block again.
+MOST_REPORTS, MOST_BYTES = 4096, 1 << 20
 
 _INTEGERS, _TOO_LARGE = [int, int, int], 1 << 31
 
@@ -105,14 +108,27 @@ class Group:
             [np.full(len(b), len(b.data) // len(b)) if b.sizes is None else b.sizes for b in batches]
         )
         keys = [(batch.hour, batch.source) for batch in batches]
-        self._keys = sorted(set(keys))
+        self._keys = sorted(set(keys))  # the hour and the source of each block
+        self._place = np.array([self._keys.index(key) for key in keys], np.uint16)[self._owners]
+        if len(self._order) > MOST_REPORTS or len(self._data) > MOST_BYTES:
+            self._divide()
         self.numbers = [secrets.randbits(61) for _ in self._keys]  # of the blocks
-        self._key_of = np.array([self._keys.index(key) for key in keys])[self._owners]
+
+    def _divide(self) -> None:
+        """Several blocks for the reports of an hour and a source that are too many for one."""
+        keys, self._keys, key_of = self._keys, [], self._place.copy()
+        for i, key in enumerate(keys):
+            chosen = np.flatnonzero(key_of == i)
+            length = -(-int(self._sizes[self._order[chosen]].sum()) // len(chosen))  # of a report, on average
+            most = max(1, min(MOST_REPORTS, MOST_BYTES // length))
+            for part in np.array_split(chosen, -(-len(chosen) // most)):
+                self._place[part] = len(self._keys)
+                self._keys.append(key)
 
     @property
     def places(self) -> bytes:
         """For each id the index of its block's number in `numbers`, in two bytes, little-endian."""
-        return self._key_of.astype("<u2").tobytes()
+        return self._place.astype("<u2", copy=False).tobytes()
 
     def refuse(self) -> None:
         """The round is not open: none of the reports is stored."""
@@ -126,15 +142,15 @@ class Group:
             batch.stored, batch.refused = stored, False
 
     def blocks(self, new: Mask, survey: Survey) -> list[tuple[Block, NDArray[np.uint8]]]:
-        """The chosen reports as blocks, one for each hour and source, with their rows."""
+        """The chosen reports as blocks, each of one hour and source, with their rows."""
         found = []
-        for key, (hour, source) in enumerate(self._keys):
-            chosen = np.flatnonzero(new & (self._key_of == key))
+        for place, (hour, source) in enumerate(self._keys):
+            chosen = np.flatnonzero(new & (self._place == place))
             if not chosen.size:
                 continue
             sizes, data = self._take(self._order[chosen])
             ids = self._ids[chosen].tobytes()
-            block = Block(self.numbers[key], self.round, hour, source, ids, sizes, data)
+            block = Block(self.numbers[place], self.round, hour, source, ids, sizes, data)
             try:
                 found.append((block, block.rows(survey)))
             except FormatError as error:
@@ -253,10 +269,32 @@ def joined(blocks: Sequence[Block]) -> Block:
     return block_of(first.round, first.hour, first.source, pairs)
 
 
+def together(blocks: Iterable[Block]) -> Iterator[list[Block]]:
+    """Groups of blocks of the same hour and source, each small enough for one block."""
+    groups: dict[tuple[int, int], list[Block]] = {}
+    sums: dict[tuple[int, int], tuple[int, int]] = {}
+    for block in blocks:
+        key = (block.hour, block.source)
+        before = sums.get(key, (0, 0))
+        reports, size = before[0] + len(block), before[1] + len(block.data)
+        if key in groups and (reports > MOST_REPORTS or size > MOST_BYTES):
+            yield groups.pop(key)
+            reports, size = len(block), len(block.data)
+        groups.setdefault(key, []).append(block)
+        sums[key] = reports, size
+    yield from groups.values()
+
+
 def without_id(block: Block, id: bytes) -> tuple[Block | None, Block]:
     """The block without one report (None if it was the only one), and a block of that report alone."""
-    pairs = list(zip(block.ids, block.payloads, strict=True))
-    kept = [pair for pair in pairs if pair[0] != id]
-    gone = [pair for pair in pairs if pair[0] == id]
+    at, offsets = block.ids.index(id), block.offsets
+    first, last = offsets[at], offsets[at + 1]
     key = (block.round, block.hour, block.source)
-    return block_of(*key, kept) if kept else None, block_of(*key, gone)
+    gone = block_of(*key, [(id, block.data[first:last])])
+    if len(block) == 1:
+        return None, gone
+    ids, sizes = (
+        part[: at * n] + part[(at + 1) * n :] for part, n in ((block.id_bytes, ID_SIZE), (block.sizes, 4))
+    )
+    data = block.data[:first] + block.data[last:]
+    return Block(secrets.randbits(61), *key, ids, sizes, data), gone

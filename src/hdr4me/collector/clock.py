@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 
 _SLEW = 60.0  # seconds of difference that are not a jump
-_LASTING = 3600.0  # seconds after which a jump is followed, and until which the clock is not called steady
+_ACCEPTED_AFTER = (
+    3600.0  # seconds after which the time after a jump is accepted, and until then the clock is not steady
+)
 
 
 def _elapsed() -> float:
@@ -33,7 +35,7 @@ class Clock:
             self._offset, self._jump = offset, None
         elif self._jump is None or abs(offset - self._jump[0]) > _SLEW:
             self._jump = offset, at
-        elif at - self._jump[1] >= _LASTING:
+        elif at - self._jump[1] >= _ACCEPTED_AFTER:
             self._offset, self._since, self._jump = offset, at, None
         return at + self._offset
 
@@ -46,7 +48,7 @@ class Clock:
     @property
     def steady(self) -> bool:
         """Whether the clock has run for an hour without a jump."""
-        return not self.jump and self._elapsed() - self._since >= _LASTING
+        return not self.jump and self._elapsed() - self._since >= _ACCEPTED_AFTER
 
 
 CLOCK = Clock()

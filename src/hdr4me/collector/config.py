@@ -56,7 +56,7 @@ class Settings:
         if type(self.retain_days) is not int or self.retain_days < 0:
             raise InvalidInput.of("retain_days", self.retain_days, "a nonnegative number of days")
         if self.tolerance is not None and not 0 < self.tolerance <= 1:
-            raise InvalidInput.of("tolerance", self.tolerance, "on the scale [−1, 1], above 0 and at most 1")
+            raise InvalidInput.of("tolerance", self.tolerance, "on the scale [-1, 1], above 0 and at most 1")
         for origin in self.origins:
             if not _ORIGIN.fullmatch(origin):
                 raise InvalidInput.of(

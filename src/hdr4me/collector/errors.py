@@ -42,6 +42,9 @@ def error_body(sentence: str) -> bytes:
 class StoreError(HDR4MEError):
     """The store cannot complete the request; no acknowledged report is lost."""
 
+    # The status, the sentence and the seconds to wait of the answer to the request.
+    answer = (503, "the store does not answer: nothing was changed, try again", 2)
+
 
 class StoreUnavailable(StoreError):
     """The database does not answer, or a write failed: nothing was acknowledged, and the caller may try again."""
@@ -50,9 +53,13 @@ class StoreUnavailable(StoreError):
 class StoreFull(StoreUnavailable):
     """There is no space left for a write."""
 
+    answer = (507, "the disk is full: nothing was changed", 60)
+
 
 class StoreReadOnly(StoreUnavailable):
     """The database is read-only."""
+
+    answer = (507, "the store is read-only: nothing was changed", 60)
 
 
 class StoreBusy(StoreError):

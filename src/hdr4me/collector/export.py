@@ -55,9 +55,8 @@ def write_parquet(store: Store, number: int, survey: Survey) -> Generator[bytes,
         held: list[Block] = []
         for block in store.blocks(number):
             held.append(block)
-            if (
-                sum(map(len, held)) >= _ROWS and block.number < FRESH
-            ):  # numbers from FRESH are in order of arrival
+            # Numbers from FRESH are in order of arrival.
+            if sum(map(len, held)) >= _ROWS and block.number < FRESH:
                 writer.write_batch(_record_batch(held, schema))
                 held = []
                 yield pieces.take()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import random
 import secrets
 import ssl
@@ -23,11 +22,9 @@ from hdr4me.collector.batch import ID_SIZE
 from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
 from hdr4me.io.arrow import dumps
 from hdr4me.io.files import read_blocks
-from hdr4me.io.lines import write_lines
 from hdr4me.survey import Survey
 
-# The formats of a batch, and their content types.
-FORMS = {"arrow": "application/vnd.apache.arrow.stream", "ndjson": "application/x-ndjson"}
+_ARROW = "application/vnd.apache.arrow.stream"
 MOST = 10_000
 BATCH_BYTES = 4 << 20  # of one request; a collector accepts 8 MiB by default
 _TRIES = 8
@@ -103,14 +100,6 @@ class Spool:
         return (self.folder / "ids").stat().st_size // ID_SIZE
 
 
-def as_lines(ids: Bytes, rows: Bytes, survey: Survey) -> bytes:
-    """Reports and their ids as lines of JSON."""
-    sink = io.BytesIO()
-    write_lines(sink, np.ascontiguousarray(rows), survey)
-    pairs = zip(ids, sink.getvalue().splitlines(), strict=True)
-    return b"\n".join(b'{"id":"%s","report":%s}' % (id.tobytes().hex().encode(), line) for id, line in pairs)
-
-
 def find_round(client: httpx.Client, survey: Survey, number: int | None) -> int:
     """The latest open round of the survey, or the given round."""
     rounds = _ask(lambda: client.get("/v1/rounds"), time.sleep)["rounds"]
@@ -132,7 +121,6 @@ def send(
     *,
     token: str | None = None,
     round: int | None = None,
-    form: str = "arrow",
     progress: Callable[[int], None] = lambda _: None,
     client: httpx.Client | None = None,
     wait: Callable[[float], Any] = time.sleep,
@@ -144,10 +132,8 @@ def send(
     A batch has at most 10,000 reports and 4 MiB; if the collector answers that it is too large (413), its halves are
     sent.
     """
-    if form not in FORMS:
-        raise InvalidInput.of("form", form, f"one of {', '.join(FORMS)}")
     access = {"authorization": f"Bearer {token}"} if token else {}
-    headers = {"content-type": FORMS[form], **access}
+    headers = {"content-type": _ARROW, **access}
     totals = [0, 0, 0]
     with (
         nullcontext(client) if client else httpx.Client(base_url=url, timeout=60.0, headers=access) as opened
@@ -155,7 +141,7 @@ def send(
         number = spool.bound(partial(find_round, opened, spool.survey), round)
 
         def deliver(ids: Bytes, rows: Bytes) -> None:
-            body, half = (dumps if form == "arrow" else as_lines)(ids, rows, spool.survey), len(rows) // 2
+            body, half = dumps(ids, rows, spool.survey), len(rows) // 2
             post = partial(opened.post, f"/v1/rounds/{number}/reports", content=body, headers=headers)
             try:
                 answer = _ask(post, wait) if len(body) <= BATCH_BYTES or not half else None

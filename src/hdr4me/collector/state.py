@@ -23,7 +23,7 @@ from hdr4me.collector.answers import Answers
 from hdr4me.collector.batch import Batch, hour_now
 from hdr4me.collector.clock import CLOCK
 from hdr4me.collector.config import Limits, Settings
-from hdr4me.collector.errors import Log, Refusal, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from hdr4me.collector.errors import Log, Refusal, StoreError, StoreUnavailable
 from hdr4me.collector.forms import Forms
 from hdr4me.collector.stores.protocol import Round, Store, finalize_due
 from hdr4me.errors import HDR4MEError
@@ -63,9 +63,9 @@ class Writer:
         self._wake.set()
         return batch.written
 
-    def reject(self, round: int, reason: str) -> None:
-        """Count a rejected upload; the count is written within a second when no batch waits."""
-        self._rejected[round, reason, hour_now()] += 1
+    def reject(self, round: int, reason: str, count: int = 1) -> None:
+        """Count rejected reports; the count is written within a second when no batch waits."""
+        self._rejected[round, reason, hour_now()] += count
 
     async def drain(self) -> None:
         """Write everything that waits, and stop."""
@@ -138,11 +138,7 @@ class Writer:
     def _fail(self, group: list[Batch], error: BaseException) -> None:
         """Refuse all batches of a group; the senders may send them again under the same ids."""
         self.log.failure("write failed", error, reports=sum(map(len, group)))
-        status, sentence, wait = 503, "the store does not answer: nothing was stored, try again", 2
-        if isinstance(error, StoreFull):
-            status, sentence, wait = 507, "the disk is full: nothing was stored", 60
-        elif isinstance(error, StoreReadOnly):
-            status, sentence, wait = 507, "the store is read-only: nothing was stored", 60
+        status, sentence, wait = error.answer if isinstance(error, StoreError) else StoreError.answer
         for batch in group:
             if batch.written and not batch.written.done():
                 batch.written.set_exception(Refusal(status, sentence, retry_after=wait))

@@ -65,6 +65,7 @@ class Kind:
         return tuple(dict.fromkeys((*self.usual, *self.others())))
 
 
+# By the input kind of a dimension, and whether "no value" is an answer.
 KINDS = {
     ("number", False): Kind("numbers", (*_NUMERIC, *_TOGETHER), names, "mechanism", numbers=True),
     ("optional", True): Kind("optional numbers", (OPTIONAL,), numbers=True),
@@ -77,7 +78,7 @@ KINDS = {
         "categorical",
     ),
     ("selection", False): Kind("selections", (PRIVSET,)),
-}  # by the input kind of a dimension, and whether "no value" is an answer
+}
 MEMOIZED = "two_stages"  # the default of a survey with memoized responses
 MEMOIZED_KINDS = {
     ("number", False): Kind("numbers", (MEMOIZED,), numbers=True),
@@ -284,6 +285,7 @@ def _panel(axes: Axes, rows: list[Row], title: str) -> None:
     axes.set(xscale="log", yscale="log", xlabel="ε of a report", ylabel=ylabel)
     axes.set_xticks(budgets, [f"{x:g}" for x in budgets])
     axes.minorticks_off()
+    html.log_ticks(axes.yaxis)
     axes.set_title(title, fontsize=10, loc="left")
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)

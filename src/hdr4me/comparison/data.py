@@ -31,19 +31,32 @@ def named(names: Iterable[str]) -> str:
     return f"{', '.join(map(repr, listed[:5]))}{more} {'is' if len(listed) == 1 else 'are'}"
 
 
+def _is_kept_raw(dimension: Dimension) -> bool:
+    """Whether a table of clean values has the raw columns of a dimension: it would not accept its own clean values."""
+    return dimension.is_derived or dimension.is_time
+
+
+def clean_values(dimension: Dimension, table: pa.Table) -> Any:
+    """The clean values of a dimension in a table of `cleaned`, as one array."""
+    columns: list[Any] = [table.column(name).combine_chunks() for name in dimension.columns]
+    if not _is_kept_raw(dimension):
+        return columns[0]
+    return dimension.clean_column(columns, len(dimension.categories) or _SIZE).values()
+
+
 def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, DataQuality]:
-    """A column of values for each dimension that has a column, cleaned as on a device, and the data-quality report."""
+    """The columns of a schema, cleaned as on a device if `clean_values` needs that, and the data-quality report."""
     counts = np.zeros((len(schema), 5), np.int64)
     parts: dict[str, list[Any]] = {name: [] for name in schema.columns}
-    derived = set(schema.columns) - {x.name for x in schema if not x.is_derived}
+    raw = set(schema.columns) - {x.name for x in schema if not _is_kept_raw(x)}
     for batch in read_records(data, schema, _ROWS):
         for j, dimension in enumerate(schema):
             arrays = [batch.column(batch.schema.get_field_index(name)) for name in dimension.columns]
             column = dimension.clean_column(arrays, len(dimension.categories) or _SIZE)
             counts[j] += (batch.num_rows, *column.counts())
-            if not dimension.is_derived:
+            if not _is_kept_raw(dimension):
                 parts[dimension.name].append(column.values())
-        for name in derived:
+        for name in raw:
             parts[name].append(batch.column(batch.schema.get_field_index(name)))
     if not counts[0, 0]:
         raise InvalidInput("the data have 0 rows: at least 10 are needed")
@@ -114,7 +127,7 @@ def _dimension(name: str, column: Any) -> Dimension | str:
     if pa.types.is_dictionary(kind) or is_text(kind):
         found = sorted(str(x) for x in pc.unique(column.cast(pa.string())).to_pylist() if x is not None)
         if not 2 <= len(found) <= _MOST_CATEGORIES:
-            return f"it has {len(found):,} distinct values"
+            return f"it has {len(found):,} distinct values" if found[1:] else "all its values are equal"
         return Categorical(name, found)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _of_lists(name, column.drop_null().combine_chunks())

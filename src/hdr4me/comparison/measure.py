@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hdr4me.comparison.data import clean_values
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.population import Population
 from hdr4me.framework.prediction import Prediction, survey_prediction
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.statistics import ask
 from hdr4me.statistics.statistic import STATISTICS
-from hdr4me.survey import Dimension, Product, Schema, Survey
-from hdr4me.survey.columns import product_of
+from hdr4me.survey import Dimension, Schema, Survey
 
 Floats = NDArray[np.float64]
 # The name of a statistic in `ask` and its options, where they differ.
@@ -65,29 +65,19 @@ def population_of(dimension: Dimension, table: pa.Table) -> Population:
         return Population(np.tile([0.0, 1.0], (f.size, 1)), np.stack([1.0 - f, f], axis=1), finite=True)
     low, high = dimension.bounds
     if length := getattr(dimension, "length", 0):
-        lists: Any = _clean(dimension, table)
+        lists: Any = clean_values(dimension, table)
         values = np.full((n, length), np.nan)
         values[np.asarray(lists.is_valid())] = np.asarray(lists.flatten(), np.float64).reshape(-1, length)
         values = values.T / high
-    elif isinstance(dimension, Product):
-        first, second = (_column(table, factor.name) for factor in dimension.both)
-        values = product_of(first, second, dimension)[None]
     else:
-        values = 2 * (np.clip(_column(table, dimension.name), low, high) - low)[None] / (high - low) - 1
+        numbers = np.asarray(clean_values(dimension, table), np.float64)
+        values = 2 * (np.clip(numbers, low, high) - low)[None] / (high - low) - 1
     return Population(values, np.full(n, 1.0 / n), finite=True)
-
-
-def _clean(dimension: Dimension, table: pa.Table) -> Any:
-    """The clean values of a dimension, as one array."""
-    columns: list[Any] = [table.column(name).combine_chunks() for name in dimension.columns]
-    if not dimension.is_derived:
-        return columns[0]
-    return dimension.clean_column(columns, len(dimension.categories)).values()
 
 
 def _chosen(dimension: Dimension, table: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The users and the categories of all choices."""
-    column = _clean(dimension, table)
+    column = clean_values(dimension, table)
     users = np.arange(len(column))
     if hasattr(column, "flatten") and not pa.types.is_string(column.type):
         users = np.asarray(column.value_parent_indices())
@@ -108,10 +98,6 @@ def _values(schema: Schema, table: pa.Table) -> Iterator[list[Floats]]:
                 each = population_of(dimension, part).values.T
             found.append(each)
         yield found
-
-
-def _column(table: pa.Table, name: str) -> Floats:
-    return np.asarray(table.column(name).to_numpy(), np.float64)
 
 
 def truth_of(schema: Schema, table: pa.Table, statistic: str) -> Floats:
@@ -162,7 +148,7 @@ def _scaled(schema: Schema, statistic: str) -> tuple[str, Callable[[Floats], Flo
     half, middle = (
         np.repeat([(x.bounds[1] + sign * x.bounds[0]) / 2 for x in schema], each) for sign in (-1, 1)
     )
-    words = "norm scaled to 1" if hasattr(schema.dimensions[0], "length") else "range scaled to [−1, 1]"
+    words = "norm scaled to 1" if hasattr(schema.dimensions[0], "length") else "range scaled to [-1, 1]"
     return words, lambda values: values / half**2 if statistic == "variance" else (values - middle) / half
 
 

@@ -21,6 +21,9 @@ Names = tuple[int, ...]  # attributes in increasing order
 
 ONE_CLIQUE = 300_000  # cells of a domain that is fitted as a whole
 LARGEST_CLIQUE = 100_000  # cells of a clique of a larger domain
+# Standard deviations by which independence must fit worse than noise alone before the fit leaves it; from
+# `benchmarks/joint_tables.py`, and tested by tests/contingency/test_tables.py.
+_CHANCE = 3.0
 _STEPS = 150
 
 
@@ -168,7 +171,8 @@ def fit(shape: Sequence[int], measured: Sequence[Measured], margins: Sequence[Fl
 
     Entropic mirror descent: the step is halved until the loss falls, and grows after each success. It stops when the
     tables agree with what was measured as well as the noise allows (the discrepancy principle), because further steps
-    would fit the noise.
+    would fit the noise. Where independence is a standard deviation or two too far from the measured tables, that may be
+    chance: with a score of z standard deviations, the fit stops at _CHANCE²/max(z, _CHANCE) of them.
     """
     measured = [table.agreeing(margins) for table in measured if table.free]
     model = Joint(shape, cliques_of(shape, measured, margins))
@@ -180,9 +184,8 @@ def fit(shape: Sequence[int], measured: Sequence[Measured], margins: Sequence[Fl
         potentials[c] += _spread(np.log(np.maximum(margin, 1e-9)), (j,), model.cliques[c], model.shape)
     model.set(potentials)
     enough = float(sum(table.free for table in used))
-    if len(used) < len(
-        measured
-    ):  # tables that were chosen for their distance from independence lie too far from it
+    # Tables that were chosen for their distance from independence lie too far from it.
+    if len(used) < len(measured):
         chance = _chance(measured)
         excess = [chance**2 / max(_dependence(table, margins), chance) for table in used]
         enough += sum(x * np.sqrt(2 * table.free) for x, table in zip(excess, used, strict=True))
@@ -191,6 +194,9 @@ def fit(shape: Sequence[int], measured: Sequence[Measured], margins: Sequence[Fl
         return sum(float(np.sum((found[t.names] - t.shares) ** 2)) / t.variance for t in used)
 
     tables = model.tables(wanted)
+    spread = float(np.sqrt(2 * max(enough, 1.0)))
+    score = (loss(tables) - enough) / spread
+    enough += _CHANCE**2 / max(score, _CHANCE) * spread
     now, step = loss(tables), 0.1 * min((t.variance for t in used), default=1.0)
     for _ in range(_STEPS):
         if now <= enough:

@@ -25,7 +25,7 @@ def plan_tables(
     users: int,
     epsilon: float,
     data: Any = None,
-    repeats: int = 3,
+    repeats: int | None = None,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> list[dict[str, Any]]:
@@ -44,7 +44,8 @@ def plan_tables(
     data
         Records as for `hd.compare`: a file, a table or a frame.
     repeats, seed
-        Simulated collections for each design, and their seed.
+        Simulated collections for each design, and their seed. By default there are 3, and up to 10 with fewer than
+        3,333 users, because small collections differ more.
     progress
         Called with 1 after each collection.
 
@@ -58,6 +59,7 @@ def plan_tables(
     if not isinstance(users, int) or users < 1:
         raise InvalidInput.of("users", users, "a positive integer")
     whole = None if data is None else read_table(data)
+    repeats = max(3, min(10, 10_000 // users)) if repeats is None else repeats
     rows = []
     for design, k in DESIGNS.items():
         if k > len(schema):

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.optimize import brentq
+from scipy.stats import chi2, ncx2
 
 from hdr4me.contingency.fit import Joint as Fitted
 from hdr4me.contingency.fit import Measured, fit
 from hdr4me.errors import InvalidInput
+from hdr4me.framework.moments import SIGNIFICANT
 from hdr4me.recalibration.shrinkage import norm_sub
 from hdr4me.statistics import Answer
+from hdr4me.statistics.pairs import conditional_shares, fieller, joint_covariance
 from hdr4me.survey import Dimension
 from hdr4me.tally import Tally
 
@@ -25,10 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
-
-_SIGNIFICANT = (
-    3.0  # a conditional share needs a condition whose share is this many standard errors above zero
-)
 
 
 def tables(tally: Tally) -> Tables:
@@ -50,6 +50,8 @@ def tables(tally: Tally) -> Tables:
     True
     """
     answer, leaves = tally.estimate(), dict[str, Dimension]()
+    if answer.stale:
+        raise InvalidInput(f"no tables are estimated: responses {answer.stale}")
     sources: dict[str, tuple[str, ...]] = {}
     for dimension in tally.survey.schema:
         if not dimension.is_category:
@@ -109,12 +111,10 @@ class Tables:
 
     Examples
     --------
-    >>> import hdr4me as hd
+    >>> import hdr4me as hd, pandas as pd
     >>> schema = hd.Schema([hd.Categorical(name, ["no", "yes"]) for name in ("smoker", "cough")])
-    >>> survey = hd.Survey(hd.table_schema(schema), epsilon=4.0)
-    >>> client = hd.Client(survey)
-    >>> reports = (client.report({"smoker": "yes", "cough": "no"}) for _ in range(2000))
-    >>> hd.tables(hd.Tally(survey).add(reports))
+    >>> records = pd.DataFrame({"smoker": ["yes", "no"] * 1000, "cough": ["no", "yes"] * 1000})
+    >>> hd.tables(hd.collect(records, hd.Survey(hd.table_schema(schema), epsilon=4.0)))
     <Tables of smoker, cough: 1 measured>
     """
 
@@ -131,7 +131,7 @@ class Tables:
             raise InvalidInput(f"{name!r} is not an attribute: known are {', '.join(self.attributes)}")
         return list(self.attributes).index(name)
 
-    def table(self, *names: str, level: float = 0.95) -> Contingency:
+    def table(self, *names: str, confidence: float = 0.95) -> Contingency:
         """The table of one or more attributes, in this order.
 
         Intervals are those of the direct estimates of a question about exactly these attributes, extended to the fitted
@@ -146,18 +146,26 @@ class Tables:
         categories = tuple(self.attributes[name] for name in names)
         if asked is None:
             nothing = np.full(shares.shape, np.nan)
-            return Contingency(names, categories, shares, nothing, nothing, nothing, nothing, False)
+            return Contingency(names, categories, shares, nothing, nothing, nothing, nothing)
         own, rows = self.sources[asked], self.answer.frequencies(asked)
         cells = [len(self.attributes[name]) for name in own]
         turn = [own.index(name) for name in names]
-        low, high = rows.interval(level)
+        fitted = shares.transpose(np.argsort(turn)).ravel()
+        order = np.arange(fitted.size).reshape(cells).transpose(turn).ravel()
+
+        def covariance() -> Floats:
+            survey, answers = self.answer.survey, int(rows.n_answers[0])
+            channel = survey.questions[survey.question_of(survey.schema.index(asked))].channel
+            found = joint_covariance(channel, fitted, rows.standard_error, answers, rows.n_reports)
+            return _in_order(found, order)
+
+        low, high = rows.interval(confidence)
         direct, error, low, high = (
             x.reshape(cells).transpose(turn) for x in (rows.value, rows.standard_error, low, high)
         )
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
-        return Contingency(
-            names, categories, shares, np.minimum(low, shares), np.maximum(high, shares), direct, error, True
-        )
+        low, high = np.minimum(low, shares), np.maximum(high, shares)
+        return Contingency(names, categories, shares, low, high, direct, error, covariance)
 
     def sample(self, n: int, seed: int) -> pa.Table:
         """`n` synthetic records drawn from the fitted distribution.
@@ -174,11 +182,11 @@ class Tables:
         }
         return pa.table(columns)
 
-    def associations(self, level: float = 0.95) -> list[dict[str, Any]]:
+    def associations(self, confidence: float = 0.95) -> list[dict[str, Any]]:
         """Cramér's V of every pair of attributes, the strongest first."""
         found = []
         for a, b in combinations(self.attributes, 2):
-            value, (low, high) = self.table(a, b).cramers_v(level)
+            value, (low, high) = self.table(a, b).cramers_v(confidence)
             found.append({"first": a, "second": b, "cramers_v": value, "lower": low, "upper": high})
         return sorted(found, key=lambda row: -row["cramers_v"])
 
@@ -197,8 +205,8 @@ class Contingency:
         The ends of the intervals; NaN for a table that no question asks.
     direct, standard_error
         The unbiased estimates of the question about these attributes, and their standard errors.
-    measured
-        Whether there is such a question.
+    dependence
+        Computes the covariance of the direct estimates; None without such a question.
 
     Examples
     --------
@@ -219,7 +227,17 @@ class Contingency:
     upper: Floats
     direct: Floats
     standard_error: Floats
-    measured: bool
+    dependence: Callable[[], Floats] | None = None
+
+    @property
+    def measured(self) -> bool:
+        """Whether a question asks exactly these attributes."""
+        return self.dependence is not None
+
+    @cached_property
+    def covariance(self) -> Floats | None:
+        """The covariance matrix of the direct estimates; their variances only if there are more than 256 cells."""
+        return None if self.dependence is None else self.dependence()
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each cell."""
@@ -245,9 +263,11 @@ class Contingency:
         if len(self.names) != 2:
             raise InvalidInput(f"a heat map shows two attributes: the table has {len(self.names)}")
         rows, columns = self.shares.shape
-        figure = Figure(figsize=(2 + 0.6 * columns, 1.5 + 0.4 * rows), layout="constrained")
+        beside, below = (max(map(len, labels)) for labels in self.categories)
+        size = (2 + 0.6 * columns + 0.09 * beside, 1.2 + 0.4 * rows + 0.06 * below)
+        figure = Figure(figsize=size, layout="constrained")
         axes = figure.add_subplot()
-        image = axes.imshow(100 * self.shares, cmap="viridis", aspect="auto")
+        image = axes.imshow(100 * self.shares, cmap="viridis", aspect="auto", vmin=0)
         axes.set_xticks(range(columns), self.categories[1], rotation=45, ha="right")
         axes.set_yticks(range(rows), self.categories[0])
         axes.set_xlabel(self.names[1])
@@ -255,45 +275,50 @@ class Contingency:
         figure.colorbar(image, label="share (%)")
         return figure
 
-    def conditional(self, given: str, level: float = 0.95) -> list[dict[str, Any]]:
+    def conditional(self, given: str, confidence: float = 0.95) -> list[dict[str, Any]]:
         """The shares of the other attribute's categories among those who have each category of `given`.
 
-        The interval is that of a ratio by the delta method, from the direct estimates; there is none where the share of
-        the condition is not significantly above zero.
+        The interval is Fieller's interval of the ratio of the direct estimates, extended to the fitted ratio; there is
+        none where the share of the condition is not significantly above zero.
         """
-        shares, direct, error = self._given(given)
-        other = next(i for i, name in enumerate(self.names) if name != given)
-        labels, conditions = self.categories[other], self.categories[self.names.index(given)]
-        z, found = float(norm.ppf((1 + level) / 2)), []
-        for g, condition in enumerate(conditions):
-            total, variance = direct[g].sum(), error[g] ** 2
-            known = self.measured and total > _SIGNIFICANT * math.sqrt(variance.sum())
-            for k, label in enumerate(labels):
-                share = float(shares[g, k] / shares[g].sum()) if shares[g].sum() > 0 else math.nan
-                row: dict[str, Any] = {given: condition, self.names[other]: label, "share": share}
-                low = high = None
-                if known:
-                    ratio = direct[g, k] / total
-                    spread = (1 - 2 * ratio) * variance[k] + ratio**2 * variance.sum()
-                    reach = z * math.sqrt(max(spread, 0.0)) / total
-                    low, high = float(np.clip(ratio - reach, 0, 1)), float(np.clip(ratio + reach, 0, 1))
-                    low, high = min(low, share), max(high, share)
-                found.append(row | {"lower": low, "upper": high})
-        return found
+        table = self._given(given)
+        totals = table.shares.sum(axis=1, keepdims=True)
+        shares = np.divide(table.shares, totals, out=np.full(table.shares.shape, np.nan), where=totals > 0)
+        low = high = np.full(shares.shape, np.nan)
+        if table.covariance is not None:
+            _, _, low, high = conditional_shares(table.direct, table.covariance, confidence)
+        rows = zip(shares.flat, np.fmin(low, shares).flat, np.fmax(high, shares).flat, low.flat, strict=True)
+        cells = product(*table.categories)
+        return [
+            {given: condition, table.names[1]: label, "share": float(share)}
+            | {"lower": None if math.isnan(end) else float(a), "upper": None if math.isnan(end) else float(b)}
+            for (condition, label), (share, a, b, end) in zip(cells, rows, strict=True)
+        ]
 
-    def _given(self, given: str) -> tuple[Floats, Floats, Floats]:
-        """Shares, direct estimates and standard errors with the condition first."""
+    def _given(self, given: str) -> Contingency:
+        """The same table of two attributes, the condition first."""
         if len(self.names) != 2 or given not in self.names:
             raise InvalidInput.of(
                 "given", given, f"one of the two attributes of the table, {', '.join(self.names)}"
             )
-        turn = (lambda x: x) if self.names[0] == given else np.transpose
-        return turn(self.shares), turn(self.direct), turn(self.standard_error)
+        if self.names[0] == given:
+            return self
+        covariance = self.covariance
+        order = np.arange(self.shares.size).reshape(self.shares.shape).T.ravel()
+        dependence = None if covariance is None else lambda: _in_order(covariance, order)
+        shares, lower, upper, direct, error = (
+            x.T for x in (self.shares, self.lower, self.upper, self.direct, self.standard_error)
+        )
+        names, categories = self.names[::-1], self.categories[::-1]
+        return Contingency(names, categories, shares, lower, upper, direct, error, dependence)
 
     def relative_risk(
-        self, outcome: tuple[str, str], exposed: str, other: str, level: float = 0.95
+        self, outcome: tuple[str, str], exposed: str, other: str, confidence: float = 0.95
     ) -> dict[str, Any]:
-        """The share of an outcome among the exposed over that among the others, with an interval by the delta method.
+        """The share of an outcome among the exposed over that among the others.
+
+        The interval is Fieller's interval of the direct estimates, extended to the fitted ratio. There is none where
+        the share of a condition, or of the outcome among the others, is not significantly above zero.
 
         Parameters
         ----------
@@ -301,36 +326,122 @@ class Contingency:
             An attribute of the table and one of its categories.
         exposed, other
             Two categories of the other attribute.
-        level
+        confidence
             The probability that the interval covers the ratio.
         """
         name, category = outcome
-        given = next(x for x in self.names if x != name)
-        rows = {row[given]: row for row in self.conditional(given, level) if row[name] == category}
-        first, second = rows[exposed], rows[other]
-        ratio = first["share"] / second["share"] if second["share"] > 0 else math.nan
-        low = high = None
-        if first["lower"] is not None and second["lower"] is not None and second["lower"] > 0:
-            spread = math.hypot(
-                *((row["upper"] - row["lower"]) / 2 / max(row["share"], 1e-12) for row in (first, second))
+        if name not in self.names:
+            raise InvalidInput.of(
+                "outcome", name, f"one of the attributes of the table, {', '.join(self.names)}"
             )
-            low, high = ratio * math.exp(-spread), ratio * math.exp(spread)
-        return {"relative_risk": ratio, "lower": low, "upper": high}
+        table = self._given(next((x for x in self.names if x != name), name))
+        conditions, labels = table.categories
+        for parameter, given, known in (
+            ("outcome", category, labels),
+            ("exposed", exposed, conditions),
+            ("other", other, conditions),
+        ):
+            if given not in known:
+                raise InvalidInput.of(parameter, given, f"one of {', '.join(known)}")
+        c, groups = labels.index(category), [conditions.index(exposed), conditions.index(other)]
+        first, second = (table.shares[g, c] / (table.shares[g].sum() or math.nan) for g in groups)
+        ratio = float(first / second) if second > 0 else math.nan
+        low = high = math.nan
+        if table.covariance is not None:
+            value, error, _, _ = conditional_shares(table.direct, table.covariance, confidence)
+            first, second = (value[g, c] for g in groups)
+            cross = 0.0
+            if table.covariance.ndim == 2:
+                slopes = np.zeros((2, *table.shares.shape))
+                for slope, g in zip(slopes, groups, strict=True):
+                    slope[g] = -value[g, c] / table.direct[g].sum()
+                    slope[g, c] += 1 / table.direct[g].sum()
+                both = slopes.reshape(2, -1)
+                cross = float(both[0] @ table.covariance @ both[1])
+            variances = [error[g, c] ** 2 for g in groups]
+            low, high = fieller(first, second, variances[0], cross, variances[1], confidence)
+        if math.isnan(low):
+            return {"relative_risk": ratio, "lower": None, "upper": None}
+        low, high = max(0.0, np.fmin(low, ratio)), np.fmax(high, ratio)
+        return {"relative_risk": ratio, "lower": float(low), "upper": float(high)}
 
-    def cramers_v(self, level: float = 0.95) -> tuple[float, tuple[float | None, float | None]]:
-        """Cramér's V of the fitted table, with an interval from the noise of the direct estimates."""
+    def cramers_v(self, confidence: float = 0.95) -> tuple[float, tuple[float | None, float | None]]:
+        """Cramér's V of the fitted table, with an interval from the direct estimates, extended to the fitted value.
+
+        With D = (share − expected)/√expected, V² is Σ D² over the smaller number of categories less 1. Rare categories
+        have a large weight in D, so categories whose share is not significantly above zero are merged. The direct
+        estimates of the other D have the covariance M, so that their sum of squares is about c times a noncentral
+        chi-square variable with c = tr M²/tr M and (tr M)²/tr M² degrees of freedom; the interval inverts its
+        noncentrality. Merging reduces Σ D², by at most ρ(1/q − 1) if a share ρ of the users is in merged categories of
+        one attribute and q is the least share of the other one. If categories of both are merged, the upper end is 1.
+        """
         if len(self.names) != 2:
             raise InvalidInput(f"Cramér's V belongs to two attributes: the table has {len(self.names)}")
         value = _cramers_v(self.shares)
-        if not self.measured:
+        if self.covariance is None:
             return value, (None, None)
-        z = float(norm.ppf((1 + level) / 2))
-        rng, drawn = np.random.default_rng(0), []
-        for _ in range(200):
-            noisy = norm_sub((self.shares + rng.normal(size=self.shares.shape) * self.standard_error).ravel())
-            drawn.append(_cramers_v(noisy.reshape(self.shares.shape)))
-        reach = z * float(np.std(drawn)) + abs(float(np.mean(drawn)) - value)
-        return value, (max(0.0, value - reach), min(1.0, value + reach))
+        merging = [self._merging(axis) for axis in (0, 1)]
+        shares = merging[0] @ self.shares @ merging[1].T
+        margins = shares.sum(axis=1), shares.sum(axis=0)
+        left, right = (
+            np.divide(
+                matrix - p[:, None], np.sqrt(p)[:, None], out=np.zeros_like(matrix), where=p[:, None] > 0
+            )
+            for matrix, p in zip(merging, margins, strict=True)
+        )
+        if self.covariance.ndim == 2:
+            project = np.kron(left, right)
+            noise = project @ self.covariance @ project.T
+            trace, square = float(np.trace(noise)), float((noise**2).sum())
+        else:
+            variances, both = self.covariance.reshape(self.shares.shape), (left.T @ left, right.T @ right)
+            trace = float(np.diag(both[0]) @ variances @ np.diag(both[1]))
+            square = float((variances * (both[0] ** 2 @ variances @ both[1] ** 2)).sum())
+        unit, free = square / trace, trace**2 / square
+        found = float(((left @ self.direct @ right.T) ** 2).sum()) / unit
+        low, high = (
+            unit * _noncentrality(found, free, p) for p in ((1 + confidence) / 2, (1 - confidence) / 2)
+        )
+        rare = [float(p[matrix.sum(axis=1) > 1].sum()) for matrix, p in zip(merging, margins, strict=True)]
+        if all(rare):
+            high = math.inf
+        elif any(rare):
+            high += sum(rare) * (1 / margins[1 if rare[0] else 0].min() - 1)
+        most = min(self.shares.shape) - 1
+        return value, (min(math.sqrt(low / most), value), min(max(math.sqrt(high / most), value), 1.0))
+
+    def _merging(self, axis: int) -> Floats:
+        """The matrix that adds up the categories of an attribute whose shares are not significantly above zero.
+
+        They are merged with the least of the others. The two largest categories stay apart.
+        """
+        k = self.shares.shape[axis]
+        cells = np.moveaxis(np.arange(self.shares.size).reshape(self.shares.shape), axis, 0).reshape(k, -1)
+        error = np.sqrt([_in_order(self.covariance, own).sum() for own in cells])
+        margin = self.shares.sum(axis=1 - axis)
+        kept = max(int((margin > SIGNIFICANT * error).sum()), min(2, k))
+        matrix = np.zeros((kept, k))
+        matrix[np.minimum(np.arange(k), kept - 1), np.argsort(-margin)] = 1.0
+        return matrix
+
+
+def _in_order(covariance: Any, cells: Any) -> Floats:
+    """The covariance, or the variances, of some cells."""
+    return np.asarray(covariance[cells] if covariance.ndim == 1 else covariance[np.ix_(cells, cells)])
+
+
+def _noncentrality(found: float, free: float, probability: float) -> float:
+    """The noncentrality at which a chi-square variable is at most `found` with this probability; 0 if there is none."""
+
+    def excess(x: float) -> float:
+        return float(ncx2.cdf(found, free, x) if x > 0 else chi2.cdf(found, free)) - probability
+
+    if excess(0.0) <= 0:
+        return 0.0
+    high = found + 1.0
+    while excess(high) > 0:
+        high *= 2
+    return float(brentq(excess, 0.0, high))
 
 
 def _cramers_v(shares: Floats) -> float:

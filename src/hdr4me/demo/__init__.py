@@ -113,7 +113,7 @@ def run_demo(
     from hdr4me.demo.page import write_page
 
     schema = panel_schema()
-    say(f"creating the survey: ε = {epsilon:g}, each user answers 1 of {len(schema)} questions")
+    say(f"creating the survey: ε = {epsilon:g}, each person answers 1 of {len(schema)} questions")
     survey = Survey(schema, epsilon=epsilon, mechanism="optimal", sampled=1, name="fitness panel")
     folder.mkdir(parents=True, exist_ok=True)
     survey.save(folder / "survey.json")

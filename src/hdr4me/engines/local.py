@@ -106,15 +106,8 @@ class Local:
 
         Its metadata holds the survey's fingerprint. `polars.from_arrow(table)` and `table.to_pandas()` convert it.
         """
-        check_survey(survey)
-        schema = schema_of(survey)
-        total = DataQuality.empty(survey)
-        batches = []
-        for source in self._sources(records, survey):
-            total += data_quality(source, survey)
-            batches.append(as_batch(self._block(source, survey), schema, survey))
-        on_quality(total)
-        return pa.Table.from_batches(batches, schema)
+        blocks, schema = self.reports(records, survey, on_quality=on_quality), schema_of(survey)
+        return pa.Table.from_batches([as_batch(block, schema, survey) for block in blocks], schema)
 
     def data_quality(self, records: Any, survey: Survey) -> DataQuality:
         """The data-quality report of records, without creating reports."""

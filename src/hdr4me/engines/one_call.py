@@ -13,11 +13,19 @@ if TYPE_CHECKING:
     from hdr4me.statistics import Answer
 
 
-def collect(data: Any, survey: Survey) -> Tally:
+def collect(data: Any, survey: Survey, *, allow_unusable: bool = False) -> Tally:
     """Randomize every record and count the reports; neither records nor reports are kept.
 
-    `data` is a frame (pandas, polars), an Arrow table, a matrix, or files. Use it for simulations, and where one
-    machine holds the records; on devices, use `Client`. Unusable values give a warning or an error.
+    Use it for simulations, and where one machine holds the records; on devices, use `Client`.
+
+    Parameters
+    ----------
+    data
+        A frame (pandas, polars), an Arrow table, a matrix, or files.
+    survey
+        The survey that the records answer.
+    allow_unusable
+        Accepts columns with more unusable values than are accepted otherwise; they still give a warning.
 
     Examples
     --------
@@ -28,9 +36,10 @@ def collect(data: Any, survey: Survey) -> Tally:
     3000
     """
     tally = Tally(survey)
+    tally.round_number = 1  # the responses are fresh
 
     def on_quality(found: DataQuality) -> None:
-        judge(found)
+        judge(found, allow_unusable=allow_unusable)
         tally.data_quality = found
 
     for block in Local().reports(data, survey, on_quality=on_quality):
@@ -38,7 +47,9 @@ def collect(data: Any, survey: Survey) -> Tally:
     return tally
 
 
-def run(data: Any, schema: Schema, epsilon: float = 1.0, **options: Any) -> Answer:
+def run(
+    data: Any, schema: Schema, epsilon: float = 1.0, *, allow_unusable: bool = False, **options: Any
+) -> Answer:
     """Collect `data` with the survey of a schema and return the estimates, for a first look.
 
     Parameters
@@ -49,6 +60,8 @@ def run(data: Any, schema: Schema, epsilon: float = 1.0, **options: Any) -> Answ
         The dimensions, with their ranges and categories.
     epsilon
         The privacy budget ε of one report.
+    allow_unusable
+        Whether to accept columns that are refused otherwise.
     options
         Other parameters of `Survey`, such as `sampled` and `purpose`.
 
@@ -61,4 +74,5 @@ def run(data: Any, schema: Schema, epsilon: float = 1.0, **options: Any) -> Answ
     >>> bool(abs(answer.value[0] - 45.3) < 5)
     True
     """
-    return collect(data, Survey(schema, epsilon=epsilon, **options)).estimate()
+    survey = Survey(schema, epsilon=epsilon, **options)
+    return collect(data, survey, allow_unusable=allow_unusable).estimate()

@@ -50,9 +50,8 @@ def follow(
     root = Path(folder).absolute()
     root.mkdir(parents=True, exist_ok=True)
     state = _latest(root)
-    if (
-        state is not None
-    ):  # without its checkpoint the stream would begin again at batch 0 and skip all batches
+    # Without its checkpoint the stream would begin again at batch 0 and skip all batches.
+    if state is not None:
         try:
             found = _query(root)
         except (OSError, ValueError, KeyError, TypeError) as error:

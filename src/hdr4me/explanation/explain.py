@@ -16,6 +16,7 @@ from hdr4me.io.report import Report
 from hdr4me.pages.counted import counted, listed
 from hdr4me.pages.document import Block, Table, section, to_html, to_markdown
 from hdr4me.survey import Categorical, Dimension, Numeric, Product, Selection, Survey, Vector
+from hdr4me.survey.derived import Hash, Outer, Prefix
 from hdr4me.survey.times import Calendar, Time
 
 AUDIENCES = ("user", "dpo")
@@ -91,7 +92,9 @@ def _questions(survey: Survey) -> list[Block]:
     table = Table(["name", "value on your device"], rows)
     needed = [dimension.name for dimension in survey.schema if not dimension.replaces and dimension.columns]
     if needed:
-        drawn += " It makes no report if a value is missing or not usable and the table names no replacement."
+        drawn += (
+            " It sends no report if a value is missing or unusable and the table above has no replacement."
+        )
     return section("What is asked", table, *_together(survey), drawn)
 
 
@@ -134,15 +137,27 @@ def _described(dimension: Dimension) -> tuple[str, Any]:
             declared = dimension.default is not None and not dimension.optional
             missing = f"; {dimension.default} if it is missing" if declared else ""
             return f"one of: {_first(categories)}{missing}", categories[0]
+        case Outer():
+            return (
+                f"{_parts(dimension)}, asked together: one random answer represents all their products",
+                None,
+            )
         case Vector(length=length, norm=norm):
             words = f"a vector of {counted(length, 'number')} with a norm of at most {norm:g}"
             missing = ", or no value" if dimension.optional else ""
             return words + missing, [float(f"{norm / 3:.3g}"), *[0.0] * (length - 1)]
-        case Product():
-            return f"a {dimension.kind}", None
+        case Product(product=names):
+            return f"the product of {listed(list(names))}: one random answer represents both", None
+        case Hash(buckets=buckets):
+            return (
+                f"a text, of which only its bucket counts (one of {buckets:,}, which other texts share)",
+                "example",
+            )
+        case Prefix(prefix=(part,), length=length):
+            words, example = _described(part)
+            return f"the first {counted(length, 'character')} of a text: {words}", example
         case _ if dimension.categories and len(dimension.leaves) > 1:
-            words = listed([f"{part.name} ({_described(part)[0]})" for part in dimension.leaves])
-            return f"{words}, asked together: one random answer stands for the combination", None
+            return f"{_parts(dimension)}, asked together: one random answer represents the combination", None
         case _ if dimension.categories:
             example = getattr(dimension, "example", dimension.categories[0])
             return f"one of: {_first(dimension.categories)}", example
@@ -151,9 +166,14 @@ def _described(dimension: Dimension) -> tuple[str, Any]:
             return f"a {dimension.kind} from {low:g} to {high:g}", round(low + (high - low) / 3)
 
 
+def _parts(dimension: Dimension) -> str:
+    """The parts of a dimension with their values."""
+    return listed([f"{part.name} ({_described(part)[0]})" for part in dimension.leaves])
+
+
 def _first(names: tuple[str, ...]) -> str:
     rest = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" … and {rest:,} more" if rest > 0 else "")
+    return ", ".join(names) if rest < 2 else ", ".join(names[:_SHOWN]) + f" … and {rest:,} more"
 
 
 def _example_record(survey: Survey) -> dict[str, Any]:
@@ -221,10 +241,21 @@ def _repeated(survey: Survey) -> list[Block]:
         "Each further report with new noise reveals more. After ten reports that an observer can link to you, a guess "
         f"of 50 % can rise to {share(ten)}. A device with a ledger counts the privacy budget and sends no "
         "more reports once the budget is spent.",
+        *_row_budget(survey),
         "A device with memoized responses draws its noise once: while your values stay the same, any number of reports "
         f"reveals no more than {bound} {change} Once the budget is spent, the device repeats its last responses, "
         "whatever your values are.",
     )
+
+
+def _row_budget(survey: Survey) -> list[str]:
+    if survey.row_budget is None:
+        return []
+    return [
+        f"This survey is made for repeated reports with memoized responses. Its row budget is {survey.row_budget}: a "
+        "device pays for this number of different values of a question. Later reports may not follow your values, and "
+        "the survey's estimates state this."
+    ]
 
 
 def _proof(survey: Survey) -> list[Block]:
@@ -235,8 +266,8 @@ def _proof(survey: Survey) -> list[Block]:
         f"fraction: a report changes the odds of any two possible sets of values by a factor of at most {factor} (ε = "
         f"{survey.epsilon:g}). Your device proves this bound before it answers, and refuses a survey for which it does "
         "not hold. Anyone can run the same proof with `hdr4me audit`, which also runs an empirical privacy test.",
-        "The bound does not hide that your device takes part, nor what the network shows of any message (its address "
-        "and time). Ask the collector how it handles those.",
+        "The bound does not hide that your device participates. Network operators can see the address and the time of "
+        "each message. Ask the collector how it handles those.",
     )
 
 
@@ -257,7 +288,7 @@ def _ratios(survey: Survey) -> list[Block]:
     rows = [
         [
             channel.mechanism,
-            channel.kind,
+            type(channel).__name__,
             sum(question.channel is channel for question in survey.questions),
             exact
             if len(exact := str(channel.likelihood_ratio)) <= 44
@@ -315,7 +346,7 @@ def _retention(survey: Survey) -> list[Block]:
 def _limits(survey: Survey) -> list[Block]:
     return section(
         "Annex: what is not covered",
-        f"**Repetition.** The privacy loss of T reports with fresh noise is up to T·{survey.epsilon:g}. The ledger on "
+        f"**Repetition.** The privacy loss of T reports with fresh noise is up to {survey.epsilon:g}·T. The ledger on "
         "the device enforces a limit; deleting the ledger removes the limit.",
         "**Groups.** The bound applies to one person. For k people with the same values it is k·ε.",
         "**Conclusions about the population.** Estimates can reveal something about a person who resembles the others. "

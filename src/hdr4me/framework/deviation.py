@@ -44,7 +44,7 @@ class Deviation(Prediction):
     berry_esseens
         For each class of coordinates, the bound of the distance from the normal law (Theorem 2).
     kind
-        "exact" or "paper": the variance that was asked for.
+        "exact" or "paper": the formula of the variance.
 
     Examples
     --------
@@ -100,14 +100,14 @@ class Deviation(Prediction):
 def deviation(
     mechanism: Any, *, users: int, epsilon: float | None = None,
     dims: int = 1, sampled: int = 1, values: Any = None, probabilities: Any = None, prior: Any = None,
-    inclusion: Any = None, correlation: Any = None, variance: Variance = "exact", calibrated: bool = False,
+    inclusion: Any = None, correlation: Any = None, variance_formula: Variance = "exact", calibrated: bool = False,
     domain: Domain = "scaled",
 ) -> Deviation: ...
 @overload
 def deviation(
     mechanism: Any, *, users: int, epsilon: Sequence[float] | Floats,
     dims: int = 1, sampled: int = 1, values: Any = None, probabilities: Any = None, prior: Any = None,
-    inclusion: Any = None, correlation: Any = None, variance: Variance = "exact", calibrated: bool = False,
+    inclusion: Any = None, correlation: Any = None, variance_formula: Variance = "exact", calibrated: bool = False,
     domain: Domain = "scaled",
 ) -> list[Deviation]: ...
 # fmt: on
@@ -123,7 +123,7 @@ def deviation(
     prior: Any = None,
     inclusion: Any = None,
     correlation: Any = None,
-    variance: Variance = "exact",
+    variance_formula: Variance = "exact",
     calibrated: bool = False,
     domain: Domain = "scaled",
 ) -> Deviation | list[Deviation]:
@@ -153,7 +153,7 @@ def deviation(
     correlation
         The correlation of the values of different dimensions: one number or a matrix. By default it is computed from
         2-D `values`, and 0 otherwise. With m < d it makes the errors correlated, which `mse_law` and `norm_law` use.
-    variance
+    variance_formula
         "exact" or "paper".
     calibrated
         Whether the affine mean of a biased mechanism is inverted.
@@ -168,7 +168,7 @@ def deviation(
     >>> from hdr4me.mechanisms import mechanism
     >>> tenths = [k / 10 for k in range(1, 11)]
     >>> dev = deviation(mechanism("piecewise", epsilon=0.001), users=10_000, dims=100, sampled=100,
-    ...                 values=tenths, variance="paper")
+    ...                 values=tenths, variance_formula="paper")
     >>> print(f"{dev.variance:.9f} {dev.probability_within(0.05):.8f}")
     533.210352970 0.00172767
     >>> print(f"{dev.joint_probability_within(0.05):.3e}")  # all 100 dimensions at once
@@ -182,7 +182,7 @@ def deviation(
             "domain": domain,
         }
         given |= {"dims": dims, "sampled": sampled, "inclusion": inclusion, "correlation": correlation}
-        given |= {"users": users, "variance": variance, "calibrated": calibrated}
+        given |= {"users": users, "variance_formula": variance_formula, "calibrated": calibrated}
         return [deviation(mechanism, epsilon=ε, **given) for ε in epsilon]
     if domain not in ("scaled", "own"):
         raise InvalidInput.of("domain", domain, "'scaled' or 'own'")
@@ -191,8 +191,8 @@ def deviation(
             raise InvalidInput.of(name, value, "a positive integer")
     if sampled > dims:
         raise InvalidInput.of("sampled", sampled, f"at most the number of dimensions, {dims}")
-    if variance not in ("exact", "paper"):
-        raise InvalidInput.of("variance", variance, "'exact' or 'paper'")
+    if variance_formula not in ("exact", "paper"):
+        raise InvalidInput.of("variance_formula", variance_formula, "'exact' or 'paper'")
     if isinstance(values, str):
         values, prior = None, (prior if values == "worst" else values)
     if isinstance(mechanism, str):
@@ -217,7 +217,7 @@ def deviation(
             (mechanisms[j], *(_row(given, j, dims) for given in (values, probabilities, prior)), each[j])
             for j in range(dims)
         ]
-    parts = [_dimension(*row, users, variance, calibrated=calibrated) for row in rows]
+    parts = [_dimension(*row, users, variance_formula, calibrated=calibrated) for row in rows]
     biases, variances, bounds, spreads = (np.concatenate(column) for column in zip(*parts, strict=True))
     repeat = 1
     if not several:
@@ -230,8 +230,8 @@ def deviation(
                 f"values with {biases.size} rows are not allowed for dims = {dims}: 1 or one each"
             )
     counts = np.full(biases.size, repeat, dtype=np.int64)
-    made = Deviation(biases, variances, counts, users * float(shares.mean()), bounds, variance)
-    if variance == "paper":
+    made = Deviation(biases, variances, counts, users * float(shares.mean()), bounds, variance_formula)
+    if variance_formula == "paper":
         return made
     if isinstance(mechanism, Channel) and not several:
         known = _of_frequencies(mechanism, probabilities, users, float(shares[0]))
@@ -337,7 +337,7 @@ def _dimension(
     prior: Any,
     share: float,
     users: int,
-    variance: Variance,
+    variance_formula: Variance,
     *,
     calibrated: bool,
 ) -> tuple[Floats, Floats, Floats, Floats]:
@@ -348,7 +348,7 @@ def _dimension(
     μ|³)^{1/3})³; r^{-1/2} enters as √E[1/r] ≥ E r^{-1/2}.
     """
     law = calibrate(as_law(mechanism)) if calibrated else as_law(mechanism)
-    exact = variance == "exact"
+    exact = variance_formula == "exact"
     inverse = mean_inverse_count(users, share) if exact else 1.0 / (users * share)
     if prior is not None:
         if values is not None or probabilities is not None:

@@ -116,9 +116,8 @@ def calibrate(law: Law) -> Law:
         raise InvalidInput(
             f"mechanism = {law!r} cannot be calibrated: its calibration {own} differs from the one of its mean, {found}"
         )
-    known = (
-        found if own is None else own
-    )  # the law's own calibration has digits that the means at the ends have lost
+    # The law's own calibration has digits that the means at the ends have lost.
+    known = found if own is None else own
     if known.slope == 0.0:
         raise InvalidInput(
             f"mechanism = {law!r} cannot be calibrated: its reports do not depend on the value"

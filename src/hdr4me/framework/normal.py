@@ -109,9 +109,8 @@ def log_probability_some_exceed(
 ) -> float:
     """Logarithm of P(at least one |dev_j| > threshold_j), dimensions independent; `counts` are repetitions."""
     within = float(np.sum(_floats(counts) * log_probability_within(bias, sd, threshold)))
-    if (
-        within > -1e-300
-    ):  # too small for a double: the union bound Σ_j P(|dev_j| > τ_j) is exact to all digits
+    # Too small for a double: the union bound Σ_j P(|dev_j| > τ_j) is exact to all digits.
+    if within > -1e-300:
         exceed = np.atleast_1d(log_probability_exceed(bias, sd, threshold))
         return float(logsumexp(exceed, b=np.broadcast_to(_floats(counts), exceed.shape)))
     return math.log(-math.expm1(within)) if within > -math.log(2) else math.log1p(-math.exp(within))

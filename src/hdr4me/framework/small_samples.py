@@ -27,9 +27,8 @@ from hdr4me.framework.moments import Floats
 SMALL_SAMPLE = 100.0  # below this many reports per dimension the number of reports is summed over
 _MOST_POINTS = 4096
 _VALUES, _MOST_FREQUENCIES = 24, 4096
-_SMOOTH = (
-    0.05  # a normal error of this many standard deviations is added to a sum, which makes no tail lighter
-)
+# A normal error of this many standard deviations is added to a sum, which makes no tail lighter.
+_SMOOTH = 0.05
 _NEWTON, _OUTER, _HALVINGS = 80, 60, 20
 _ROWS = 1024
 
@@ -100,15 +99,15 @@ def tolerance_within(
     return high
 
 
-def share_interval(hits: ArrayLike, reports: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
+def share_interval(hits: ArrayLike, reports: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
     """Clopper–Pearson: lower and upper ends for the probability behind `hits` of `reports`.
 
     The number of hits of users with different values varies less than a binomial one of the same mean, so that the
     interval is conservative (Hoeffding 1956).
     """
-    if not 0 < level < 1:
-        raise InvalidInput.of("level", level, "it must lie between 0 and 1")
-    α = 1 - level
+    if not 0 < confidence < 1:
+        raise InvalidInput.of("confidence", confidence, "it must lie between 0 and 1")
+    α = 1 - confidence
     k, n = np.broadcast_arrays(np.asarray(hits, dtype=np.float64), np.asarray(reports, dtype=np.float64))
     inside = np.maximum(k, 1.0), np.maximum(n - k, 1.0)
     low = np.where(k > 0, betaincinv(inside[0], n - k + 1, α / 2), 0.0)
@@ -117,23 +116,22 @@ def share_interval(hits: ArrayLike, reports: ArrayLike, level: float = 0.95) -> 
 
 
 def category_interval(
-    named: Floats, reports: int, p: float, q: float, level: float = 0.95, *, everybody: bool = False
+    named: Floats, reports: int, p: float, q: float, confidence: float = 0.95, *, everybody: bool = False
 ) -> tuple[Floats, Floats]:
     """Lower and upper ends for the share of users with each category; not cut to [0, 1] unless `everybody`.
 
     If every user answered and k of n have the category, the number of reports that name it is Binomial(k, p) +
     Binomial(n − k, q). The interval holds every k that neither tail rejects.
     """
-    named, again = np.unique(
-        named, return_inverse=True
-    )  # thousands of categories have a small number of distinct counts
-    share_low, share_high = share_interval(named, reports, level)
+    # Thousands of categories have a small number of distinct counts.
+    named, again = np.unique(named, return_inverse=True)
+    share_low, share_high = share_interval(named, reports, confidence)
     low, high = (share_low - q) / (p - q), (share_high - q) / (p - q)
     spread = np.sqrt(reports * np.maximum(share_high * (1 - share_low), 1.0 / reports))
     points = int(16 * spread.max()) + 64
     if not everybody or points > _MOST_POINTS:
         return low[again], high[again]
-    α = (1 - level) / 2
+    α = (1 - confidence) / 2
     first = np.clip(np.floor(low * reports), 0, reports)
     last = np.clip(np.ceil(high * reports), 0, reports)
     # The least k whose upper tail reaches α, and the largest k whose lower tail does.
@@ -204,27 +202,29 @@ def skew_size(probabilities: Floats, decode: Floats) -> float:
     return float(np.max(np.abs(third - 3 * first * second + 2 * first**3) / variance))
 
 
-def noise_reach(probabilities: Floats, decode: Floats, reports: int, level: float) -> tuple[float, float]:
+def noise_reach(
+    probabilities: Floats, decode: Floats, reports: int, confidence: float
+) -> tuple[float, float]:
     """The largest distances of the mean of the reports below and above its true value, if every user answered.
 
     The characteristic function of the sum of r reports at one value, (Σ_k P_k·exp(iu(y_k − mean)))^r, is inverted. The
     result is the maximum over the table's levels and their midpoints, where random rounding adds most.
     """
-    return _reach(probabilities.tobytes(), decode.tobytes(), reports, level)
+    return _reach(probabilities.tobytes(), decode.tobytes(), reports, confidence)
 
 
 @lru_cache(maxsize=256)
-def _reach(table: bytes, cells: bytes, reports: int, level: float) -> tuple[float, float]:
+def _reach(table: bytes, cells: bytes, reports: int, confidence: float) -> tuple[float, float]:
     decode = np.frombuffer(cells)
     rows = _at_values(np.frombuffer(table).reshape(-1, decode.size))
     _, variance, third = _moments(rows, decode)
     chosen = set(np.linspace(0, len(rows) - 1, _VALUES).astype(int).tolist())
     chosen |= {int(np.argmax(variance)), int(np.argmax(third)), int(np.argmin(third))}
-    ends = [_quantiles(rows[i], decode, reports, level) for i in sorted(chosen)]
+    ends = [_quantiles(rows[i], decode, reports, confidence) for i in sorted(chosen)]
     return -min(low for low, _ in ends), max(high for _, high in ends)
 
 
-def _quantiles(row: Floats, decode: Floats, reports: int, level: float) -> tuple[float, float]:
+def _quantiles(row: Floats, decode: Floats, reports: int, confidence: float) -> tuple[float, float]:
     """The outer quantiles of the mean's error at one value."""
     used = row > 0
     mass, error = row[used], decode[used] - float(row @ decode)
@@ -241,7 +241,7 @@ def _quantiles(row: Floats, decode: Floats, reports: int, level: float) -> tuple
     at = (np.arange(size) - size // 2) * (2 * half / size)
     below = np.cumsum(np.maximum(np.roll(density, size // 2), 0.0))
     below /= below[-1]
-    α = (1 - level) / 2
+    α = (1 - confidence) / 2
     low = at[int(np.searchsorted(below, α))] - half / size
     high = at[min(int(np.searchsorted(below, 1 - α)), size - 1)] + half / size
     return float(low) / reports, float(high) / reports
@@ -279,7 +279,9 @@ def gamma_tail(values: Floats, shapes: Floats, start: Floats) -> tuple[Floats, F
     return np.asarray(tail), s
 
 
-def weighted_interval(decode: ArrayLike, counts: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
+def weighted_interval(
+    decode: ArrayLike, counts: ArrayLike, confidence: float = 0.95
+) -> tuple[Floats, Floats]:
     """Lower and upper ends for the mean behind each row of cell counts, each with at least one report (Gaffke 2005).
 
     One more report is added at the largest possible value, and the reports have Dirichlet weights; the upper end is the
@@ -289,10 +291,10 @@ def weighted_interval(decode: ArrayLike, counts: ArrayLike, level: float = 0.95)
     """
     y, n = np.asarray(decode, np.float64), np.atleast_2d(np.asarray(counts, np.float64))
     if y.size == 2:
-        low, high = share_interval(n[:, 1], n.sum(axis=1), level)
+        low, high = share_interval(n[:, 1], n.sum(axis=1), confidence)
         ends = np.sort(y[0] + (y[1] - y[0]) * np.stack([low, high]), axis=0)
         return ends[0], ends[1]
-    α = (1 - level) / 2
+    α = (1 - confidence) / 2
     chunks = [n[i : i + _ROWS] for i in range(0, len(n), _ROWS)] or [n]
     high = np.concatenate([_upper(y, part, α) for part in chunks])
     low = np.concatenate([-_upper(-y, part, α) for part in chunks])
@@ -333,14 +335,14 @@ def _upper(y: Floats, n: Floats, α: float) -> Floats:
 
 
 def ratio_interval(
-    first: ArrayLike, second: ArrayLike, counts: ArrayLike, level: float = 0.95
+    first: ArrayLike, second: ArrayLike, counts: ArrayLike, confidence: float = 0.95
 ) -> tuple[float, float]:
     """Lower and upper ends in [−1, 1] for a ratio of two means: of E[first] over E[second] > 0.
 
     `first` and `second` are the contributions of each cell to the numerator and to the denominator.
     """
     a, b, n = (np.asarray(x, np.float64) for x in (first, second, counts))
-    α = (1 - level) / 2
+    α = (1 - confidence) / 2
 
     def refused(m: float, side: float) -> bool:
         """Whether a mean of side·(first − m·second) of 0 or more (for side 1: or less) is rejected."""

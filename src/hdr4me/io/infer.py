@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
@@ -12,16 +10,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from hdr4me.errors import InvalidInput
+from hdr4me.errors import InvalidInput, suggestion
 from hdr4me.io.reading import as_files, column_types, file_kind, read_table
+from hdr4me.io.text import is_header
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema
 from hdr4me.survey.category_file import read_list
 from hdr4me.survey.columns import is_text
 from hdr4me.survey.times import Calendar, Moment, Time
-from hdr4me.survey.values import as_number, is_missing_number, suggestion
 
 _WILD = "*?["
+_NOT_TEXT = ("number", "truth", "time")
 _SHOWN = 8  # names in a message
+_FIRST_LINE = (
+    "the first line of a CSV file must have the names of the columns (--delimiter sets the separator)"
+)
 _EXAMPLE = "2013-01-01:2013-12-31"
 
 
@@ -73,13 +75,10 @@ def infer_schema(
     found = read_table(records).schema if files is None else column_types(files, hints)
     kinds = {field.name: _kind(field.type) for field in found}
     file = f"the {type(records).__name__}" if files is None else files.files()[0]
-    # The first line of a text file is a header if it has one of the given names, or words above numbers; otherwise it
-    # may be a record.
     unknown = (
         files is not None
-        and file_kind(file) == "text"
-        and not any(name in kinds for name in named)
-        and not any(kind in ("number", "truth", "time") and _is_word(name) for name, kind in kinds.items())
+        and file_kind(file) in ("text", "excel")
+        and not is_header(list(kinds), [name for name, kind in kinds.items() if kind in _NOT_TEXT], named)
     )
 
     def shown(names: Iterable[str]) -> str:
@@ -89,12 +88,15 @@ def infer_schema(
         return ", ".join(listed[:_SHOWN]) + more
 
     def matching(pattern: str) -> list[str]:
+        if unknown and not any(map(str.isalnum, pattern)):
+            raise InvalidInput(
+                f"{pattern!r} selects all of the first line of {file}, which may be a record: name the columns instead"
+            )
         wild = pattern not in kinds and any(c in pattern for c in _WILD)
         names = [name for name in kinds if name == pattern or (wild and fnmatchcase(name, pattern))]
         if not names:
-            raise InvalidInput(
-                f"{file} has no column {pattern!r}" + (suggestion(pattern, kinds) if not unknown else "")
-            )
+            hint = f" among {len(kinds):,}; {_FIRST_LINE}" if unknown else suggestion(pattern, kinds)
+            raise InvalidInput(f"{file} has no column {pattern!r}{hint}")
         return names
 
     def expanded(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,12 +181,6 @@ def _unit(start: Any, end: Any) -> str:
     """Days for a range of dates, hours for a range of times of day."""
     moments = [Moment.of(x) for x in (start, end)]
     return "h" if all(moment is not None and moment.day is None for moment in moments) else "day"
-
-
-def _is_word(name: str) -> bool:
-    """Whether a name can be neither a number, a date nor a missing value."""
-    name = re.sub(r" \(\d+\)$", "", name)  # the number of one of several columns of the same name
-    return math.isnan(as_number(name)) and Moment.of(name) is None and not is_missing_number(name)
 
 
 def _kind(column: Any) -> str:

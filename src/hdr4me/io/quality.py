@@ -135,10 +135,12 @@ def judge(quality: DataQuality, *, allow_unusable: bool = False) -> None:
         warnings.warn(sentence, RecordsWarning, stacklevel=3)
 
 
-def refusal(unusable: Sequence[str], remedy: str = "allow it (--allow-unusable)") -> InvalidInput:
+def refusal(
+    unusable: Sequence[str], remedy: str = "allow it (--allow-unusable, in Python allow_unusable=True)"
+) -> InvalidInput:
     """The error for columns that are refused."""
     if any(UNDECLARED in sentence for sentence in unusable):
-        remedy = f"accept missing and unknown values (hdr4me survey --default or --optional), or {remedy}"
+        remedy = f"accept missing and unknown values (hdr4me survey --force with --default or --optional), or {remedy}"
     if any("not numbers" in sentence for sentence in unusable):
         remedy = f"set --thousands and --decimal if the numbers have such separators, or {remedy}"
     if any(NO_TIMES in sentence for sentence in unusable):

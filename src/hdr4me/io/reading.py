@@ -95,10 +95,9 @@ def read_table(records: Any) -> pa.Table:
         return pa.concat_tables(tables, promote_options="default")
     if isinstance(records, list | tuple) and all(isinstance(row, Mapping) for row in records):
         return table_of([dict(row) for row in records])
-    if type(records).__module__.startswith("polars") and hasattr(records, "collect"):
-        records = records.collect()
-    _check_frame(records)
-    return pa.table(records)
+    frame = _eager(records)
+    names = [] if isinstance(frame, pa.Table | pa.RecordBatch) else list(getattr(frame, "columns", ()))
+    return _stream(frame, names).read_all()
 
 
 def bounded(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[Any]:
@@ -300,35 +299,42 @@ def is_frame(records: object) -> bool:
     return hasattr(records, "__arrow_c_stream__")
 
 
-def _check_frame(records: object) -> None:
+def _eager(records: Any) -> Any:
+    """The records if they are a frame; a lazy frame is collected."""
+    if type(records).__module__.startswith("polars") and hasattr(records, "collect"):
+        records = records.collect()
     if not is_frame(records):
         raise InvalidInput(
             f"records of type {type(records).__name__}: expected files, an Arrow table, a frame, "
             "a list of dictionaries or a matrix"
         )
+    return records
 
 
 def _read_frame(frame: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The batches of a frame, with the columns `names`."""
-    if type(frame).__module__.startswith("polars") and hasattr(frame, "collect"):
-        frame = frame.collect()
-    _check_frame(frame)
+    frame = _eager(frame)
     what = f"the {type(frame).__name__}"
     columns = getattr(frame, "columns", None)
     if columns is not None and hasattr(frame, "__getitem__"):
         _check_names(what, [str(name) for name in columns], names)
         frame = frame[list(names)]  # so that other columns are not converted
-    try:
-        reader = pa.RecordBatchReader.from_stream(frame)
-    except (pa.ArrowException, TypeError, ValueError):  # the message may contain a value
-        mixed = ", ".join(repr(name) for name in names if not _is_readable(frame, name))
-        raise InvalidInput(
-            f"{what} cannot be read as Arrow columns: {mixed or 'a column'} mixes types; "
-            "convert it to numbers or strings"
-        ) from None
+    reader = _stream(frame, names)
     _check_names(what, reader.schema.names, names)
     for batch in reader:
         yield batch.select(list(names))
+
+
+def _stream(frame: Any, names: Sequence[Any]) -> pa.RecordBatchReader:
+    """A frame as a stream of batches; an error names those of its columns that cannot be read."""
+    try:
+        return pa.RecordBatchReader.from_stream(frame)
+    except (pa.ArrowException, TypeError, ValueError):  # the message may contain a value
+        mixed = ", ".join(repr(name) for name in names if not _is_readable(frame, name))
+        raise InvalidInput(
+            f"the {type(frame).__name__} cannot be read as Arrow columns: {mixed or 'a column'} mixes types; "
+            "convert it to numbers or strings"
+        ) from None
 
 
 def _is_readable(frame: Any, name: str) -> bool:

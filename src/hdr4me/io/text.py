@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from hdr4me.io.source import BLOCK, STANDARD_INPUT, Text, open_text, wrong_encod
 from hdr4me.survey import Categorical, Dimension, Numeric, Selection, Vector
 from hdr4me.survey.categorical import SEPARATOR
 from hdr4me.survey.derived import UNREADABLE
-from hdr4me.survey.values import as_number, label
+from hdr4me.survey.values import as_number, is_missing_number, label
 
 _LINES = (".jsonl", ".ndjson", ".json")
 _COMPRESSION = (".gz", ".zst", ".bz2")
@@ -51,7 +52,7 @@ def read_header(text: Text, names: Sequence[str], delimiter: str | None) -> tupl
     found: list[tuple[list[str], str]] = []
     for mark in DELIMITERS if delimiter is None else (delimiter,):
         try:
-            fields = without_twins(next(csv.reader(lines, delimiter=mark)))
+            fields = without_duplicates(next(csv.reader(lines, delimiter=mark)))
         except csv.Error:
             raise FormatError(
                 f"{text.name}: a field of the header is longer than {csv.field_size_limit():,} characters"
@@ -62,10 +63,10 @@ def read_header(text: Text, names: Sequence[str], delimiter: str | None) -> tupl
     return max(found, key=lambda pair: len(pair[0]))
 
 
-def without_twins(names: Sequence[str]) -> list[str]:
+def without_duplicates(names: Sequence[str]) -> list[str]:
     """The names of columns, with a number after each name that several columns have.
 
-    >>> without_twins(["age", "x", "x"])
+    >>> without_duplicates(["age", "x", "x"])
     ['age', 'x (1)', 'x (2)']
     """
     total, seen, found = Counter(names), Counter[str](), []
@@ -73,6 +74,31 @@ def without_twins(names: Sequence[str]) -> list[str]:
         seen[name] += 1
         found.append(f"{name} ({seen[name]})" if total[name] > 1 else name)
     return found
+
+
+def is_header(names: Sequence[str], numbers: Collection[str], given: Iterable[str]) -> bool:
+    """Whether a first row is known to hold the names of columns; otherwise it may be a record.
+
+    It has one of the `given` names, in any case; or it has words, or blanks, above all columns of `numbers`.
+
+    >>> is_header(["age", "town"], ["age"], []), is_header(["31", "Bonn"], ["31"], []), is_header(["Smith"], [], [])
+    (True, False, False)
+    """
+    if {_simplified(name) for name in given} & set(map(_simplified, names)):
+        return True
+    return any(map(_is_word, numbers)) and all(_is_word(name) or not name.strip() for name in numbers)
+
+
+def _simplified(name: str) -> str:
+    return name.strip().casefold()
+
+
+def _is_word(name: str) -> bool:
+    """Whether a name can be neither a number, a date nor a missing value."""
+    from hdr4me.survey.times import Moment
+
+    name = re.sub(r" \(\d+\)$", "", name)  # the number of one of several columns of the same name
+    return math.isnan(as_number(name)) and Moment.of(name) is None and not is_missing_number(name)
 
 
 def _header_lines(text: Text) -> list[str]:
@@ -86,15 +112,15 @@ def _header_lines(text: Text) -> list[str]:
             break
         if end >= len(text.head):
             raise FormatError(f"{text.name}: a quote in the header is not closed")
+    if b"\0" in text.head[:end]:
+        raise FormatError(
+            f"{text.name}: the header contains zero bytes; for UTF-16 without a byte order mark, specify "
+            "--encoding utf-16-le; save the file of another program as CSV, Parquet or Excel"
+        )
     try:
         header = text.head[:end].decode("utf-8")
     except UnicodeDecodeError:
         raise wrong_encoding(text.name, "line 1") from None
-    if "\0" in header:
-        raise FormatError(
-            f"{text.name}: the header contains zero bytes; for UTF-16 without a byte order mark, specify "
-            "--encoding utf-16-le"
-        )
     if not header.strip():
         raise FormatError(f"{text.name}: line 1 is blank; a header is expected")
     return header.splitlines(keepends=True)
@@ -146,12 +172,12 @@ def _breaks(line: str) -> int:
 def _not_there(missing: Sequence[str], header: Sequence[str], mark: str) -> str:
     """The rest of an error about missing columns; it names others only if the first line is known to be a header."""
     shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
-    near = {name.strip().casefold(): name for name in header}
+    near = {_simplified(name): name for name in header}
     for name in missing:
         if f"{name} (1)" in header:
             return f"{name!r} alone: several columns have this name; use {name + ' (1)'!r}, {name + ' (2)'!r} ..."
-        if name.strip().casefold() in near:
-            return f"{name!r}; did you mean {near[name.strip().casefold()]!r}?"
+        if _simplified(name) in near:
+            return f"{name!r}; did you mean {near[_simplified(name)]!r}?"
     by = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}.get(mark, repr(mark))
     return (
         f"{shown}: its first line has {len(header):,} field{'s' * (len(header) > 1)}, "
@@ -296,8 +322,10 @@ def _objects(lines: list[bytes], name: str, before: int) -> list[dict[str, Any]]
         except (ValueError, RecursionError):
             row = None
         if type(row) is not dict:
+            begun = line.lstrip()[:1] == b"{" and number == 1
             raise FormatError(
                 f"{name}, line {number:,}: not a JSON object; JSON lines have one object per line"
+                + "; if the file is one object that contains the records, save their array as a file" * begun
             )
     raise FormatError(
         f"{name}, lines {before + 1:,} to {before + len(lines):,}: not one JSON object per line"
@@ -347,9 +375,8 @@ def _choices(value: Any) -> str | None:
     """A list of choices as one string."""
     if not isinstance(value, list):
         return _text(value)
-    return (
-        SEPARATOR.join(_text(item) or "" for item in value) or SEPARATOR
-    )  # nothing chosen, which is not missing
+    # Nothing chosen, which is not missing.
+    return SEPARATOR.join(_text(item) or "" for item in value) or SEPARATOR
 
 
 def _labeled(value: Any) -> str | None:

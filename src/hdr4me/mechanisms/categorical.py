@@ -40,7 +40,7 @@ def _choice(epsilon: float, category_count: int) -> tuple[str, str]:
     check_epsilon(epsilon)
     size = subset_size(epsilon, category_count)
     if size == 1:
-        return "grr", "least expected error: sets of one category are best"
+        return "grr", "least expected error of all frequency oracles"
     sent = size * Field(category_count).size
     if sent > LONG:
         space = best_space(epsilon, category_count)
@@ -51,7 +51,7 @@ def _choice(epsilon: float, category_count: int) -> tuple[str, str]:
                 f"one number of {Field(n_points(*space)).size} bytes instead of the {size:,} numbers ({sent:,} bytes) "
                 f"of subset selection, with {ratio:.3f} times its error"
             )
-    return "subset", f"least expected error, with sets of {size:,} categories in {sent:,} bytes"
+    return "subset", f"least expected error; a report is a set of {size:,} categories in {sent:,} bytes"
 
 
 def categorical_channel(name: str, epsilon: float, category_count: int, base: str = "optimal") -> Channel:

@@ -37,10 +37,8 @@ from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.mechanisms.program import minimize
 from hdr4me.mechanisms.table import Integers, Table, duchi_table, unbiased_rows, window_table
 
-JOINT_FROM, JOINT_UP_TO = (
-    0.05,
-    10.0,
-)  # the budgets of joint designs; larger budgets use the design of the largest
+# The budgets of joint designs; larger budgets use the design of the largest.
+JOINT_FROM, JOINT_UP_TO = 0.05, 10.0
 _UNBIASED = 1e-12  # the largest bias of a row, relative to the largest decoded value
 _ROUNDS = 12
 _UNUSED = 1e-9  # outputs with less than this share of the light mass are dropped

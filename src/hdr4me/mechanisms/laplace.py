@@ -13,7 +13,7 @@ from hdr4me.mechanisms.law import AdditiveNoise, Floats
 class Laplace(AdditiveNoise):
     """Noise of density exp(−|z|/λ)/2λ with λ = 2/ε, the width of [−1, 1] over ε.
 
-    Var = 2λ² and ρ = 6λ³ (the paper's Eq. for ρ prints 3λ³: it integrates one side only).
+    Var = 2λ² and ρ = 6λ³ (the paper prints 3λ³).
     """
 
     epsilon: float

@@ -32,9 +32,8 @@ from hdr4me.mechanisms.table import Certificate, Table, duchi_table, round_rows,
 
 DESIGN_VERSION = 3  # incremented when tables or their files change
 DUCHI_UP_TO = 0.05  # up to this budget Duchi's two cells are within 0.2 % of the bound
-PROGRAM_UP_TO = (
-    12.0  # above, 256 cells limit the variance and not privacy: a window is as good, without a proof
-)
+# Above, 256 cells limit the variance and not privacy: a window is as good, without a proof.
+PROGRAM_UP_TO = 12.0
 _LARGEST_MULTIPLIER = 1e9
 
 

@@ -15,9 +15,8 @@ from hdr4me.errors import InvalidInput
 
 Floats = NDArray[np.float64]
 
-MOST_TABLES = (
-    16  # with more different priors all numbers share one table, so that survey documents stay small
-)
+# With more different priors all numbers share one table, so that survey documents stay small.
+MOST_TABLES = 16
 _QUANTILES, _PER_BIN = 4096, 64
 _ALLOWED = (
     "'uniform', a distribution with ppf (SciPy's), a histogram (edges, weights), or an array of values, "

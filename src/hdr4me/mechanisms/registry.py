@@ -30,9 +30,8 @@ class Registered:
     summary: str = ""
     planned: bool = True  # whether a plan tries this mechanism by default
     scaled: tuple[tuple[str, Any], ...] = ()  # options that put the law on [-1, 1]
-    table_from: float = (
-        6.0  # from this budget of one value on, a plan uses the exact table instead of the law
-    )
+    # From this budget of one value on, a plan uses the exact table instead of the law.
+    table_from: float = 6.0
 
     def load(self) -> Callable[..., Any]:
         """The factory, imported if it is given as "module:attribute"."""

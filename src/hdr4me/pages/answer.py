@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,9 +28,16 @@ _BAR, _MARK, _FAINT = "#0b6e99", "#d1495b", "#9fc5d6"
 _COLORS = ("#0b6e99", "#d1495b", "#d38a00", "#3a7d44", "#6c4f9c", "#8d6a4f")
 _MOST_PANELS, _MOST_ROWS = 60, 40
 _BINS = ("distribution", "histogram")
-_TITLES = {"mean_by": "mean of {} by group", "share_by": "shares of {} by group", "sd": "standard deviation"}
+_FIRST = ("dimension", "category", "statistic", "unit")
+_TITLES = {
+    "mean_by": "mean of {} by group",
+    "share_by": "shares of {} by group",
+    "sd": "standard deviation",
+    "chosen": "choices of {}",
+    "share": "share of users with a value",
+}
 _POINT: dict[str, Any] = {"fmt": "o", "color": _BAR, "ecolor": _MARK, "capsize": 3}
-_LOW, _HIGH = 1.7, 3.2  # inches: the largest height of a low panel, and the height of a curve
+_WIDTH, _HIGH = 5.75, 3.2  # inches: the width of a panel, and the height of a curve
 
 
 def panels_of(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
@@ -56,18 +64,19 @@ def _size(row: Row) -> int:
 
 
 def draw(rows: Sequence[Row]) -> Figure | None:
-    """A figure with all panels in two columns; None if there is no estimate."""
+    """A figure with all panels, in two columns if there are several; None if there is no estimate."""
     from matplotlib.figure import Figure
 
     panels = panels_of(rows)[:_MOST_PANELS]
     if not panels:
         return None
     # Panels of similar height share a line.
-    panels.sort(key=lambda panel: _height(panel[0], panel[2]) > _LOW)
-    lines = [panels[i : i + 2] for i in range(0, len(panels), 2)]
+    panels.sort(key=lambda panel: _height(panel[0], panel[2]))
+    n_columns = min(2, len(panels))
+    lines = [panels[i : i + n_columns] for i in range(0, len(panels), n_columns)]
     heights = [max(_height(statistic, part) for statistic, _, part in line) for line in lines]
-    figure = Figure(figsize=(11.5, sum(heights)), layout="constrained")
-    grid = figure.subplots(len(lines), 2, squeeze=False, gridspec_kw={"height_ratios": heights})
+    figure = Figure(figsize=(_WIDTH * n_columns, sum(heights)), layout="constrained")
+    grid = figure.subplots(len(lines), n_columns, squeeze=False, gridspec_kw={"height_ratios": heights})
     for line, places in zip(lines, grid, strict=True):
         for (statistic, title, part), place in zip(line, places, strict=False):
             _panel(place, statistic, part[:_MOST_ROWS])
@@ -82,13 +91,17 @@ def draw(rows: Sequence[Row]) -> Figure | None:
     return figure
 
 
-def plot(rows: Sequence[Row], title: str) -> Figure:
-    """The figure of `draw` with the name of the survey as title; an error if there is no estimate."""
+def plot(rows: Sequence[Row], title: str, notes: Sequence[str] = ()) -> Figure:
+    """The figure of `draw` with the name of the survey as title and notes below; an error if there is no estimate."""
     drawing = draw(rows)
     if drawing is None:
         raise InvalidInput("there is no estimate to plot: more reports are needed")
     if title:
         drawing.suptitle(_plain(title), fontsize=12)
+    if notes:
+        width = 80 if drawing.get_figwidth() < 2 * _WIDTH else 160
+        lines = [line for note in notes for line in wrap(_plain(note, 300), width)]
+        drawing.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=8)
     return drawing
 
 
@@ -112,10 +125,8 @@ def _panel(axes: Axes, statistic: str, rows: list[Row]) -> None:
     value, lower, upper = (
         np.array([row[key] for row in rows], float) for key in ("estimate", "lower", "upper")
     )
-    low, high = (
-        np.fmin(value, lower),
-        np.fmax(value, upper),
-    )  # a missing end of an interval is replaced by the estimate
+    # A missing end of an interval is replaced by the estimate.
+    low, high = np.fmin(value, lower), np.fmax(value, upper)
     reach = np.array([value - low, high - value])
     labels = [_label(row) for row in rows]
     places = np.arange(len(rows))
@@ -183,18 +194,29 @@ def _ticks(axes: Axes, labels: list[str]) -> None:
     axes.set_xticks(shown, labels[::step], rotation=20 if len(labels) > 4 else 0, fontsize=8)
 
 
-def _plain(text: str) -> str:
-    """A name from a file, without formulas and control characters."""
-    return "".join(c if c.isprintable() else "?" for c in text).replace("$", r"\$")[:60]
+def _plain(text: str, most: int = 60) -> str:
+    """A text with names from a file, at most so long, without formulas and control characters."""
+    text = text if len(text) <= most else text[: most - 1] + "…"
+    return "".join(c if c.isprintable() else "?" for c in text).replace("$", r"\$")
 
 
 def as_html(rows: Sequence[Row], title: str, lead: str, notes: Sequence[str] = ()) -> str:
     """A self-contained page with the figures and the rows."""
     drawing = draw(rows)
-    columns = [c for c in rows[0] if any(row.get(c) not in (None, "") for row in rows)] if rows else []
+    usual: dict[str, Any] = {"status": "ok"}
+    columns = (
+        [c for c in rows[0] if any(row.get(c) not in (None, "", usual.get(c)) for row in rows)]
+        if rows
+        else []
+    )
+    columns.sort(key=lambda column: column not in _FIRST)
     parts = [] if drawing is None else [html.figure(drawing, "Estimates with confidence intervals.")]
     parts += [html.paragraph(note) for note in notes]
-    parts.append(html.table(columns, [[row.get(column) for column in columns] for row in rows]))
+    lines = [[row.get(column) for column in columns] for row in rows]
+    for before, line in zip(reversed(rows[:-1]), reversed(lines[1:]), strict=True):
+        if line and line[0] == before.get(columns[0]):
+            line[0] = ""  # a dimension is named in its first row
+    parts.append(html.table([column.replace("_", " ") for column in columns], lines))
     return html.page(title, lead, *parts)
 
 

@@ -12,9 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 FIELDS = ("survey", "epsilon", "confidence", "version", "date")  # the provenance of every result
+_LONG = 30  # characters of a text that may be wrapped, but into lines of some width
 _STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.55 system-ui, sans-serif; color: #1d2329; background: #fff; max-width: 62rem;
@@ -23,13 +25,16 @@ h1 { font-size: 1.9rem; line-height: 1.2; margin-bottom: .3rem; }
 h2 { font-size: 1.3rem; margin-top: 2.4rem; border-bottom: 1px solid #d9dee3; padding-bottom: .25rem; }
 p.lead { color: #55606b; margin-top: 0; }
 table { border-collapse: collapse; font-size: .9rem; margin: 1rem 0; display: block; overflow-x: auto; }
-th, td { padding: .3rem .7rem; border-bottom: 1px solid #e6eaee; text-align: right; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-td.text { text-align: left; white-space: normal; }
+th, td { padding: .3rem .7rem; border-bottom: 1px solid #e6eaee; text-align: right; }
+th { vertical-align: bottom; }
+td { white-space: nowrap; }
+th:first-child, td:first-child, .text { text-align: left; }
+td.text { white-space: normal; }
+td.long { min-width: 11rem; }
 thead th { border-bottom: 2px solid #aab4bd; }
 figure { margin: 1.2rem 0; } figure svg { max-width: 100%; height: auto; }
 figcaption { color: #55606b; font-size: .9rem; }
-code { background: #f2f4f6; padding: .1rem .3rem; border-radius: 3px; }
+code { background: #f2f4f6; padding: .1rem .3rem; border-radius: 3px; overflow-wrap: anywhere; }
 """
 
 
@@ -55,25 +60,42 @@ def paragraph(text: str) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Text to the left, numbers to the right."""
-    head = "".join(f"<th>{html.escape(str(column))}</th>" for column in columns)
-    body = "".join("<tr>" + "".join(_cell(item) for item in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    """Columns of texts to the left, numbers to the right."""
+    texts = [
+        all(item is None or isinstance(item, str) for item in column) for column in zip(*rows, strict=True)
+    ]
+    kinds = [" class='text'" if is_text else "" for is_text in texts or [False] * len(columns)]
+    heads = "".join(f"<th{kind}>{html.escape(str(x))}</th>" for kind, x in zip(kinds, columns, strict=True))
+    lines = ("".join(map(_cell, kinds, row)) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def shown(item: object) -> str:
     """A cell of a table as text: a dash for None, four digits of a number."""
-    return "–" if item is None else f"{item:.4g}" if isinstance(item, float) else str(item)
+    return "–" if item is None or item != item else f"{item:.4g}" if isinstance(item, float) else str(item)
 
 
-def _cell(item: object) -> str:
-    kind = " class='text'" if isinstance(item, str) else ""
-    return f"<td{kind}>{html.escape(shown(item))}</td>"
+def _cell(kind: str, item: object) -> str:
+    large = isinstance(item, int | float) and 1e4 <= abs(item) < 1e15
+    text = f"{item:,.0f}" if large else shown(item)
+    if kind and len(text) > _LONG:
+        kind = " class='text long'"
+    return f"<td{kind}>{html.escape(text)}</td>"
 
 
 def figure(drawing: Figure, caption: str) -> str:
     """A matplotlib figure as inline SVG with a caption."""
     return f"<figure>{svg(drawing)}<figcaption>{html.escape(caption)}</figcaption></figure>"
+
+
+def log_ticks(axis: Axis) -> None:
+    """Ticks at 1, 2 and 5 times powers of ten, without exponents."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def svg(drawing: Figure) -> str:

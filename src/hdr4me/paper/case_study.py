@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Decimal
 
 import numpy as np
+from scipy.optimize import brentq
 
 from hdr4me.framework import Deviation, deviation
 from hdr4me.framework.normal import berry_esseen_bound, log_probability_within
@@ -67,9 +68,19 @@ def deviation_on(name: str, domain: tuple[float, float] | None = None) -> Deviat
         dims=DIMS,
         sampled=SAMPLED,
         values=[2 * value - 1 for value in VALUES] if halved else VALUES,
-        variance="paper",
+        variance_formula="paper",
     )
     return replace(found, biases=found.biases / 2, variances=found.variances / 4) if halved else found
+
+
+def square_wave_ahead_from() -> float:
+    """The tolerance from which Square wave has the larger probability, if both mechanisms are on [−1, 1]."""
+    piecewise, wave = (deviation_on(name, (-1.0, 1.0)) for name in ("piecewise", "square_wave"))
+
+    def ahead(xi: float) -> float:
+        return float(wave.probability_within(xi) - piecewise.probability_within(xi))
+
+    return float(brentq(ahead, 0.1, 0.7))
 
 
 def printed_variance() -> float:

@@ -104,12 +104,16 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome(Variant):
-    """The MSE of a method over the repeats, the share in which it is below the naive MSE, and the median of λ*."""
+    """The MSE of a method over the repeats, the share in which it is below the naive MSE, and the median of λ*.
+
+    The figures of the paper have the predicted MSE of the naive mean only, a study that of every method.
+    """
 
     mse: float
     standard_error: float
     better: float
     weight: float | None = None
+    predicted_mse: float | None = None
 
     @property
     def variant(self) -> Variant:
@@ -119,7 +123,7 @@ class Outcome(Variant):
 
 @dataclass(frozen=True)
 class CellResult:
-    """A finished cell: the predicted MSE and the outcome of every method.
+    """A finished cell: the outcome of every method.
 
     `some_above` and `all_above` are the probabilities that some dimension, or every dimension, deviates by more than
     the threshold of L1 (first) and of L2 (second). `share_above` is the simulated share of dimensions that do.
@@ -131,7 +135,6 @@ class CellResult:
     normalization: str
     seed: int
     how: str
-    predicted_mse: float
     some_above: tuple[float, ...]
     all_above: tuple[float, ...]
     share_above: tuple[float, ...]
@@ -159,6 +162,12 @@ class CellResult:
         one, naive = self.outcome(method, choice), self.outcome("naive")
         gain = naive.mse - one.mse
         return int(np.sign(gain)) * (abs(gain) > 2 * math.hypot(one.standard_error, naive.standard_error))
+
+    @property
+    def predicted_mse(self) -> float:
+        """The predicted MSE of the naive mean."""
+        found = self.outcome("naive").predicted_mse
+        return math.nan if found is None else found
 
     @property
     def distance(self) -> float:
@@ -200,21 +209,29 @@ def predicted(
 
 
 def predicted_errors(
-    cell: Cell, data: Dataset, dimensions: NDArray[np.int64], methods: Collection[str]
+    cell: Cell, prediction: Deviation, true_means: Floats, seed: int, methods: Collection[str]
 ) -> dict[Variant, float]:
-    """The predicted MSE of every method that treats each dimension separately, by quadrature; `auto` does not."""
-    here = Moments(data.moments.mean[dimensions], data.moments.square[dimensions])
-    law, columns = cell.law, (data.column(int(j)) for j in dimensions)
-    prediction = predicted(law, here, cell.users, columns, cell.sampled)
-    bias, sd = (np.broadcast_to(x, dimensions.shape) for x in (prediction.bias, prediction.sd))
+    """The predicted MSE of every method, from the normal distribution of the naive means.
+
+    A method that treats each dimension separately is integrated by quadrature. `auto` uses all means together: its MSE
+    is the average over as many draws from that distribution as there are repeats.
+    """
+    bias, sd = (np.broadcast_to(x, true_means.shape) for x in (prediction.bias, prediction.sd))
     nodes = np.linspace(-7.0, 7.0, 141)
     weights = np.exp(-(nodes**2) / 2) / np.exp(-(nodes**2) / 2).sum()
+    normal = generator(seed, "predicted", cell.key).standard_normal((cell.repeats, true_means.size))
     separate = [name for name in methods if name != "auto"]
+    together = [name for name in methods if name == "auto"]
     errors = defaultdict[Variant, float](float)
-    for node, weight in zip(nodes, weights, strict=True):
-        means = here.mean + bias + node * sd
-        for variant, better, _ in enhanced(means, sd, bias, here.mean, _slope(law), separate):
-            errors[variant] += float(weight * np.mean((better - here.mean) ** 2))
+    for names, points, shares in (
+        (separate, nodes, weights),
+        (together, normal, np.full(cell.repeats, 1 / cell.repeats)),
+    ):
+        for z, share in zip(points, shares, strict=True) if names else ():
+            means = true_means + bias + z * sd
+            for variant, better, _ in enhanced(means, sd, bias, true_means, _slope(cell.law), names):
+                if variant.method in names:
+                    errors[variant] += float(share * np.mean((better - true_means) ** 2))
     return dict(errors)
 
 
@@ -271,6 +288,10 @@ def run_cell(
     here = Moments(data.moments.mean[dimensions], data.moments.square[dimensions])
     prediction = predicted(law, here, cell.users, (data.column(int(j)) for j in dimensions), cell.sampled)
     bias, sd = (np.broadcast_to(x, dimensions.shape) for x in (prediction.bias, prediction.sd))
+    expected_mse = (
+        {} if cell.figure != "own" else predicted_errors(cell, prediction, here.mean, seed, methods)
+    )
+    expected_mse[NAIVE] = prediction.mse
     means = naive_means(law, data, dimensions, cell.repeats, seed, cell.key, cell.sampled)
     errors, weights = defaultdict[Variant, list[float]](list), defaultdict[Variant, list[float]](list)
     for row in means:
@@ -285,6 +306,7 @@ def run_cell(
             standard_error=float(np.std(mse, ddof=1) / np.sqrt(cell.repeats)),
             better=float(np.mean(np.array(mse) < np.array(errors[NAIVE]))),
             weight=float(np.median(weights[variant])) if variant in weights else None,
+            predicted_mse=expected_mse.get(variant),
         )
         for variant, mse in errors.items()
     )
@@ -297,7 +319,6 @@ def run_cell(
         normalization=data.normalization,
         seed=seed,
         how=way_of(law) if cell.sampled is None else DIRECT,
-        predicted_mse=prediction.mse,
         some_above=tuple(probability_some_exceed(bias, sd, t) for t in thresholds),
         all_above=tuple(probability_all_exceed(bias, sd, t) for t in thresholds),
         share_above=tuple(float(np.mean(away > t)) for t in thresholds),

@@ -251,11 +251,11 @@ class OwnFile(NamedTuple):
     left_out: tuple[str, ...]
 
 
-def load_own(path: Path, users: int, way: str = "auto") -> Dataset:
-    """The first `users` rows of every numeric column of a file; `auto` is `min-max`."""
+def load_own(path: Path, users: int | None = None, way: str = "auto") -> Dataset:
+    """The first `users` rows, or all, of every numeric column of a file; `auto` is `min-max`."""
     way = "min-max" if way == "auto" else way
     found = describe(path)
-    columns = list(found.columns.values())
+    columns, users = list(found.columns.values()), users or found.n_rows
 
     def column(j: int) -> Column:
         return normalize(columns[j][:users], way, -1.0, 1.0)

@@ -24,14 +24,21 @@ from hdr4me.paper.theory import CltResult
 _PAPER_CURVES: dict[str, dict[str, Any]] = {
     "naive": {"label": "current aggregation (naive)", "color": "#1f4e79", "marker": "s"},
     "l1": {"label": "HDR4ME, L1", "color": "#c8553d", "marker": "o"},
-    "l2": {"label": "HDR4ME, L2", "color": "#e0a030", "marker": "^"},
+    "l2": {"label": "HDR4ME, L2", "color": "#e0a030", "marker": "^", "markersize": 6},
 }
-# Not in the paper: `auto`, two trivial estimators, the lower bound and the calibrated Square wave.
+# Not in the paper: `auto`, two trivial estimators, the lower bound and the calibrated Square wave. The dashes of `auto`
+# and the dots of the oracle alternate, and all zeros has marks, so that each remains visible where they coincide.
 _BASELINES: dict[str, dict[str, Any]] = {
-    "auto": {"label": "auto (ours)", "color": "#2e8b57", "linestyle": (0, (5, 1.5)), "linewidth": 1.6},
+    "auto": {"label": "auto (ours)", "color": "#2e8b57", "linestyle": (0, (4, 4)), "linewidth": 1.5},
     "clip": {"label": "clip to [−1, 1]", "color": "#7a8793", "linestyle": (0, (3, 1.5, 1, 1.5))},
-    "zeros": {"label": "all zeros", "color": "#7a8793", "linestyle": (0, (1, 1.3))},
-    "oracle": {"label": "oracle", "color": "#8a63b0", "linestyle": (0, (1, 1.3)), "linewidth": 1.3},
+    "zeros": {
+        "label": "all zeros",
+        "color": "#4a5560",
+        "linestyle": (0, (1, 3)),
+        "marker": "x",
+        "markersize": 4,
+    },
+    "oracle": {"label": "oracle", "color": "#7a3fb0", "linestyle": (-5.5, (1, 3)), "linewidth": 1.5},
     "calibrated": {"label": "Square wave, calibrated", "color": "#4a9bb5", "linestyle": (0, (5, 1.5))},
 }
 _PREDICTED: dict[str, Any] = {"color": "black", "marker": "+", "linestyle": "", "markersize": 7}
@@ -158,15 +165,16 @@ def mse_figure(
             place.set_ylabel("MSE")
     for place in places[len(panels) :]:
         place.set_axis_off()
-    figure.tight_layout(rect=(0, 0.65 / height, 1, 1), h_pad=1.4, w_pad=1.2)
     # Two rows: the curves of the paper, then the others.
     first_row = [Line2D([], [], markeredgecolor="white", **look) for look in curves.values()]
     if not paper:
         first_row.append(Line2D([], [], label="predicted MSE", **_PREDICTED))
     second_row = [Line2D([], [], **{"linewidth": 1.0, **look}) for look in others.values()]
-    for handles, base in ((first_row, 0.25 / height), (second_row, 0.0)):
-        if handles:
-            figure.legend(handles=handles, loc="lower center", ncols=len(handles), bbox_to_anchor=(0.5, base))
+    rows = [row for row in (second_row, first_row) if row]
+    figure.tight_layout(rect=(0, (0.15 + 0.25 * len(rows)) / height, 1, 1), h_pad=1.4, w_pad=1.2)
+    for number, handles in enumerate(rows):
+        at = (0.5, 0.25 * number / height)
+        figure.legend(handles=handles, loc="lower center", ncols=len(handles), bbox_to_anchor=at)
     return figure
 
 
@@ -180,26 +188,35 @@ def _draw_curves(
     *,
     predicted: bool,
 ) -> None:
-    """MSE on a logarithmic axis at equally spaced positions, as in the paper; bars are two standard errors.
+    """MSE on a logarithmic axis at equally spaced positions, as in the paper.
 
+    Bars are two standard deviations of single collections; two standard errors of the MSE would be hidden by the marks.
     The curves of the paper are shifted against each other, so that equal values remain visible.
     """
     places = np.arange(len(cells), dtype=np.float64)
     for method, look in others.items():
         if any(item.method == method for item in cells[0].outcomes):
             mse = [cell.outcome(method).mse for cell in cells]
-            axes.plot(places, mse, zorder=2, **{"linewidth": 1.0, **look})
-    for number, (method, look) in enumerate(curves.items()):
+            shift = 0.16 if "marker" in look else 0.0
+            axes.plot(places + shift, mse, zorder=5, **{"linewidth": 1.0, **look})
+    shifts = 0.07 * (np.arange(len(curves)) - (len(curves) - 1) / 2)
+    for shift, (method, look) in zip(shifts, curves.items(), strict=True):
         found = [cell.outcome(method, choice) for cell in cells]
+        sd = [
+            item.standard_error * math.sqrt(cell.cell.repeats)
+            for item, cell in zip(found, cells, strict=True)
+        ]
+        bars = [np.minimum(2 * np.array(sd), [0.99 * item.mse for item in found]), 2 * np.array(sd)]
         axes.errorbar(
-            places + 0.07 * (number - (len(curves) - 1) / 2),
+            places + shift,
             [item.mse for item in found],
-            yerr=[2 * item.standard_error for item in found],
-            capsize=2.5,
+            yerr=bars,
+            capsize=3,
             **{**look, "markeredgecolor": "white", "markeredgewidth": 0.5, "elinewidth": 1.0, "zorder": 4},
         )
-    if predicted:
-        axes.plot(places, [cell.predicted_mse for cell in cells], zorder=5, **_PREDICTED)
+        expected = [item.predicted_mse for item in found]
+        if predicted and None not in expected:
+            axes.plot(places + shift, np.array(expected), zorder=6, **_PREDICTED)
     axes.set_yscale("log")
     axes.set_xticks(places, [f"{getattr(cell.cell, axis):g}" for cell in cells])
     axes.margins(x=0.06)

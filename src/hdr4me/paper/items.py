@@ -17,9 +17,10 @@ from hdr4me.pages.document import Block, Table, section
 from hdr4me.paper.claims import Verdict
 from hdr4me.paper.errata import errata
 
-# The numbered environments of the paper; equations count in the order of the text.
+# The numbered environments of the paper, and its settings and asserting sentences as counted in two readings. Within
+# its kind an item has the number of its place in the text.
 IN_THE_PAPER = {
-    "Definition": 1, "Lemma": 5, "Theorem": 4, "Equation": 42, "Table": 2, "Figure": 5, "Setting": 12, "Assertion": 51
+    "Definition": 1, "Lemma": 5, "Theorem": 4, "Equation": 42, "Table": 2, "Figure": 5, "Setting": 14, "Assertion": 70
 }  # fmt: skip
 TITLE = "The paper, item by item"
 
@@ -29,7 +30,6 @@ class Item:
     """One item of the paper: symbol and content, `module:function`, the command, and its claims and errata by name."""
 
     kind: str
-    number: str
     where: str
     content: str
     code: str
@@ -71,13 +71,13 @@ def items_blocks(verdicts: Sequence[Verdict], others: Mapping[int, Mapping[str, 
         groups.setdefault(item.kind, []).append(item)
     for kind in IN_THE_PAPER:
         rows = []
-        for item in groups[kind]:
+        for number, item in enumerate(groups[kind], start=1):
             words = dict.fromkeys(found[name].verdict for name in item.claims if name in found)
             verdict = "; ".join(words) or ("see the erratum" if item.errata else "implemented")
             wrong = ", ".join(str(numbers[name]) for name in item.errata)
             rows.append(
                 [
-                    item.number,
+                    number,
                     item.where,
                     item.content,
                     f"`{item.code}`",

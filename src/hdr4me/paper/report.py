@@ -17,7 +17,7 @@ from hdr4me.pages.counted import counted
 from hdr4me.pages.document import Block, Heading, Picture, Table, Text, section, to_html, to_markdown
 from hdr4me.paper import items
 from hdr4me.paper.case_study import TABLE_COLUMNS, TOLERANCES, deviation_on, table2
-from hdr4me.paper.cells import MECHANISMS, CellResult, title_of
+from hdr4me.paper.cells import MECHANISMS, CellResult, Outcome, title_of
 from hdr4me.paper.claims import Verdict
 from hdr4me.paper.claims.claim import CHOICE, METHODS, NOISY, VERDICTS
 from hdr4me.paper.errata import errata
@@ -33,8 +33,8 @@ ERRATA_LEAD = (
     "What the paper prints, the correct statement, and the derivation. The symbols are those of the paper: n users, d "
     "dimensions, m of them reported by each user, r_j reports in dimension j, t a value and t* its report, θ̄_j the "
     "original, θ̂_j the estimated and θ*_j the enhanced mean, δ_j and σ_j² bias and variance of θ̂_j − θ̄_j, ξ_j the "
-    "supremum, ρ the third absolute moment, λ* the weights of L1 and L2. Equations are numbered in the order of the "
-    "paper. `hdr4me.paper.errata` generates this page and computes its numbers."
+    "supremum, ρ the third absolute moment, λ the scale of Laplace noise, λ* the weights of L1 and L2. Equations are "
+    "numbered in the order of the paper. `hdr4me.paper.errata` generates this page and computes its numbers."
 )
 _METHODS = ("l1", "l2", "auto", "clip", "zeros", "oracle", "calibrated")
 _UNBROKEN = str.maketrans({" ": "\u00a0", "-": "\u2011"})
@@ -139,7 +139,7 @@ def _details(verdicts: Sequence[Verdict]) -> list[Block]:
             under = f" It holds under {item.support} distinct choices of λ*: {names}.{under}"
         parts += section(
             f"{item.where}: “{item.text}”",
-            f"**{item.verdict.capitalize()}**{own}. Test (`{item.name}`): {item.test}. Found: "
+            f"**{item.verdict[0].upper()}{item.verdict[1:]}**{own}. Test (`{item.name}`): {item.test}. Found: "
             f"{item.evidence}. {item.why}{under}",
             level=3,
         )
@@ -196,13 +196,13 @@ def _making(results: Results, about: About) -> list[Block]:
         place = f"{result.cell.figure.replace('fig', 'Figure ')}, {title_of(result.cell.mechanism)}"
         ways.setdefault((place, result.how), []).append(result)
     rows = [
-        [place, how, _which(cells), f"{sum(cell.seconds for cell in cells):.0f} s"]
+        [place, how, len(cells), f"{sum(cell.seconds for cell in cells):.0f} s"]
         for (place, how), cells in ways.items()
     ]
     if results.theory:
-        names = ", ".join(study.cell.study for study in results.theory)
         seconds = sum(study.seconds for study in results.theory)
-        rows.append(["Lemmas and theorems", "direct simulation of every report", names, f"{seconds:.0f} s"])
+        how = "direct simulation of every report"
+        rows.append(["Lemmas and theorems", how, len(results.theory), f"{seconds:.0f} s"])
     lines = {
         "command": about.command,
         "scale": about.scale,
@@ -220,18 +220,6 @@ def _making(results: Results, about: About) -> list[Block]:
         Table(["figure", "how", "cells", "time"], rows),
         Table(["", "this run"], list(lines.items())),
     )
-
-
-def _which(cells: Sequence[CellResult | CltResult]) -> str:
-    """The cells by data set, with their budgets or numbers of dimensions."""
-    found: dict[str, list[str]] = {}
-    for result in cells:
-        if isinstance(result, CltResult):
-            return "all"
-        axis = "dims" if result.cell.figure == "fig5" else "epsilon"
-        title = f"{result.title}: {_SYMBOLS[axis]} = "
-        found.setdefault(title, []).append(f"{getattr(result.cell, axis):g}")
-    return "; ".join(title + ", ".join(values) for title, values in found.items())
 
 
 # -- figures and tables ------------------------------------------------------------------------------------------
@@ -300,7 +288,7 @@ def _mse_table(cells: Sequence[CellResult], choice: LambdaChoice, axis: str) -> 
             f"{result.predicted_mse:.4g}",
             f"{naive.mse:.4g} ± {naive.standard_error:.1g}",
             f"{result.distance:+.2f}",
-            *(f"{result.outcome(m, choice).mse:.3g}" if m in have else None for m in _METHODS),
+            *(_outcome(result.outcome(m, choice)) if m in have else None for m in _METHODS),
         ]
         # No line breaks inside a number or a label: the table has eleven columns.
         rows.append([item and item.translate(_UNBROKEN) for item in row])
@@ -308,31 +296,42 @@ def _mse_table(cells: Sequence[CellResult], choice: LambdaChoice, axis: str) -> 
     return Table(["", "predicted", "naive ± s.e.", "in s.e.", *names], rows)
 
 
+def _outcome(found: Outcome) -> str:
+    """The simulated MSE, and in parentheses the predicted one if there is one."""
+    own = "" if found.predicted_mse is None else f" ({found.predicted_mse:.3g})"
+    return f"{found.mse:.3g}{own}"
+
+
 _BARS = (
-    "Bars: two standard errors. The axis is categorical, as in the paper: its values are equally spaced, and the "
-    "curves are shifted against each other so that equal values remain visible."
+    "Bars: two standard deviations of the MSE of a single collection. The axis is categorical, as in the paper: its "
+    "values are equally spaced, and the curves are shifted against each other so that equal values remain visible."
 )
 
 
 def _legend(choice: LambdaChoice) -> str:
     return (
         f"Solid: the three curves of the paper (choice of λ*: {choice.title}). Dashed and dotted: methods that the "
-        f"paper does not have. Crosses: the predicted MSE of the naive mean. {_BARS}"
+        f"paper does not have. Crosses: the predicted MSE. {_BARS}"
     )
 
 
 def _near_zero(results: Results) -> str:
     """Why `auto` has a larger error than the estimate zero in panels (g) and (h)."""
     cells = [cell for name in NOISY for cell in results.curve("fig4", "uniform", name)]
-    auto, zeros, naive = ([cell.outcome(m).mse for cell in cells] for m in ("auto", "zeros", "naive"))
-    above = max(a / z for a, z in zip(auto, zeros, strict=True))
-    share = max(a / n for a, n in zip(auto, naive, strict=True))
+    others = [
+        cell for cell in results.of("fig4") if cell.cell.dataset != "uniform" and cell.cell.mechanism in NOISY
+    ]
+
+    def most(among: Sequence[CellResult], beside: str) -> float:
+        return max(cell.outcome("auto").mse / cell.outcome(beside).mse for cell in among)
+
     return (
         "In panels (g) and (h) every true mean is nearly zero, so the estimate zero is nearly exact. There the MSE of "
-        f"`auto` is up to {above:.2g} times that of the estimate zero, and at most {100 * share:.2g} % of the naive "
-        "MSE. `auto` measures its error on the data and cannot know that every mean is zero: in a small share of the "
-        "repeats the noise resembles a signal, and these repeats dominate the average. On the other data sets the "
-        "estimate zero has a larger error than `auto`."
+        f"`auto` is up to {most(cells, 'zeros'):.2g} times that of the estimate zero, and at most "
+        f"{100 * most(cells, 'naive'):.2g} % of the naive MSE. `auto` measures its error on the data and cannot know "
+        "that every mean is zero: in a small share of the repeats the noise resembles a signal, and these repeats "
+        "dominate the average. For Laplace and Piecewise on the other data sets the MSE of `auto` is at most "
+        f"{most(others, 'zeros'):.3g} times that of the estimate zero."
     )
 
 
@@ -418,7 +417,9 @@ def _own(results: Results, choice: LambdaChoice) -> list[Block]:
             "The predicted MSE",
             f"The simulated naive MSE differs from its prediction by at most {farthest:.2f} standard errors in "
             f"{counted(len(cells), 'cell')}. With many cells and a small number of repeats, a correct prediction has "
-            "differences of 2 to 4 standard errors.",
+            "differences of 2 to 4 standard errors. In the tables below, the predicted MSE of the other methods is in "
+            "parentheses; that of `auto` is an average over draws from the predicted distribution of all means, as "
+            "many as there are repeats.",
         ),
         *section(
             "Where re-calibration reduces the error",

@@ -26,8 +26,8 @@ from hdr4me.paper.cells import Cell, CellResult, Outcome, run_cell
 from hdr4me.paper.studies import AnyCell, AnyResult
 from hdr4me.paper.theory import CltCell, CltResult, TheoryCell, TheoryResult, run_clt, run_theory
 
-# Increased when a change of the simulation alters its numbers, so that older finished cells are not used.
-STREAMS = 2
+# Increased when a change of the simulation alters or adds numbers, so that older finished cells are not used.
+STREAMS = 3
 
 
 @dataclass(frozen=True)

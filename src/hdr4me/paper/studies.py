@@ -8,7 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hdr4me.errors import InvalidInput
-from hdr4me.paper.cells import MECHANISMS, Cell, CellResult, law_for
+from hdr4me.mechanisms.registry import built_in, registered
+from hdr4me.paper.cells import MECHANISMS, Cell, CellResult
+from hdr4me.paper.methods import METHODS, LambdaChoice
 from hdr4me.paper.theory import STUDIES, CltCell, CltResult, TheoryCell, TheoryResult
 
 TARGETS = ("all", "case-study", "fig2", "fig3", "table2", "fig4", "fig5", "theory", "own")
@@ -116,14 +118,22 @@ def own_cells(own: Own) -> list[Cell]:
     if own.users < 2:
         raise InvalidInput.of("users", own.users, "an integer of at least 2")
     for name in own.mechanisms:
-        law_for(name, 1.0)
-    return [
+        registered(name)
+    cells = [
         Cell("own", own.dataset, name, epsilon, own.users, d, own.repeats, m if m and m < d else None)
         for name in dict.fromkeys(own.mechanisms)
         for d in sorted(set(own.dims))
         for m in sorted({min(m, d) for m in own.sampled or (0,)})
         for epsilon in sorted(set(own.budgets))
     ]
+    for cell in cells:
+        if cell.mechanism not in built_in():
+            try:
+                cell.law.variance(0.0)
+            except Exception as error:  # a law of another package may raise any exception
+                reason = f"{error or type(error).__name__} (budget of one value: {cell.epsilon / cell.m:g})"
+                raise InvalidInput.of("mechanism", cell.mechanism, reason) from error
+    return cells
 
 
 # -- results -----------------------------------------------------------------------------------------------------
@@ -193,6 +203,25 @@ def gather(finished: Iterable[AnyResult]) -> Results:
         clt=tuple(item for item in items if isinstance(item, CltResult)),
         theory=tuple(item for item in items if isinstance(item, TheoryResult)),
     )
+
+
+def study_rows(
+    results: Sequence[CellResult], choice: LambdaChoice, methods: Sequence[str] = METHODS
+) -> list[dict[str, Any]]:
+    """The table of a study: one row for each cell and method, with predicted and simulated MSE."""
+    rows = []
+    for result in results:
+        cell, have = result.cell, {item.method for item in result.outcomes}
+        about = {name: getattr(cell, name) for name in ("mechanism", "epsilon", "users", "dims")}
+        for method in (name for name in methods if name in have):
+            found = result.outcome(method, choice)
+            rows.append(
+                about
+                | {"sampled": cell.m, "method": method, "predicted_mse": found.predicted_mse}
+                | {"mse": found.mse, "standard_error": found.standard_error}
+                | {"ratio_to_naive": found.mse / result.outcome("naive").mse}
+            )
+    return rows
 
 
 def rows_of(results: Sequence[CellResult]) -> list[dict[str, Any]]:

@@ -14,10 +14,18 @@ from numpy.typing import NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.pages import html
 from hdr4me.pages.counted import counted
-from hdr4me.paper.cells import Cell, CellResult, predicted_errors, run_cell
-from hdr4me.paper.datasets import SYNTHETIC, Dataset, chosen_dimensions, load_own, normalize, synthetic
-from hdr4me.paper.methods import DEFAULT, METHODS, LambdaChoice, Variant, lambda_choice_named
-from hdr4me.paper.studies import DATASETS, Own, Results, own_cells
+from hdr4me.paper.cells import Cell, CellResult, run_cell
+from hdr4me.paper.datasets import (
+    SYNTHETIC,
+    Dataset,
+    check_normalization,
+    chosen_dimensions,
+    load_own,
+    synthetic,
+)
+from hdr4me.paper.datasets import normalize as scaled_column
+from hdr4me.paper.methods import DEFAULT, METHODS, LambdaChoice, lambda_choice_named
+from hdr4me.paper.studies import DATASETS, Own, Results, own_cells, study_rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,8 +34,8 @@ class Study:
 
     Parameters
     ----------
-    results, predictions
-        The finished cells, and the predicted MSE of each method in each cell.
+    results
+        The finished cells.
     lambda_choice, methods
         The choice of λ* for L1 and L2, and the methods of the table.
 
@@ -40,7 +48,6 @@ class Study:
     """
 
     results: tuple[CellResult, ...]
-    predictions: tuple[dict[Variant, float], ...]
     lambda_choice: LambdaChoice
     methods: tuple[str, ...]
 
@@ -48,28 +55,10 @@ class Study:
     def table(self) -> list[dict[str, Any]]:
         """One row for each cell and method: predicted MSE, simulated MSE and its standard error.
 
-        The predicted MSE of `auto` is None: `auto` chooses a rule from all means together, so that its error is not a
-        sum over the dimensions, as that of the other methods is.
+        The predicted MSE of `auto` is an average over as many draws of the means as there are repeats, that of the
+        other methods an integral.
         """
-        rows = []
-        for result, predictions in zip(self.results, self.predictions, strict=True):
-            cell, naive = result.cell, result.outcome("naive")
-            about = {
-                "mechanism": cell.mechanism,
-                "epsilon": cell.epsilon,
-                "users": cell.users,
-                "dims": cell.dims,
-            }
-            have = {item.method for item in result.outcomes}
-            for method in (name for name in self.methods if name in have):
-                found = result.outcome(method, self.lambda_choice)
-                rows.append(
-                    about
-                    | {"sampled": cell.m, "method": method, "predicted_mse": predictions.get(found.variant)}
-                    | {"mse": found.mse, "standard_error": found.standard_error}
-                    | {"ratio_to_naive": found.mse / naive.mse}
-                )
-        return rows
+        return study_rows(self.results, self.lambda_choice, self.methods)
 
     def to_pandas(self) -> Any:
         """The table as a pandas data frame."""
@@ -82,7 +71,10 @@ class Study:
         return pa.Table.from_pylist(self.table)
 
     def plot(self) -> Any:
-        """MSE curves in the style of Figures 4 and 5: a matplotlib figure with one panel for each mechanism."""
+        """MSE curves in the style of Figures 4 and 5: a matplotlib figure with one panel for each mechanism.
+
+        Bars are two standard deviations of the MSE of a single collection; crosses are the predicted MSE.
+        """
         from hdr4me.paper.figures import drawn
 
         axis, panels = Results(self.results, ()).own_panels()
@@ -111,7 +103,7 @@ def study(
     workers: int = 1,
     *,
     dims: int | Sequence[int] | None = None,
-    normalization: str = "min-max",
+    normalize: str = "auto",
     lambda_choice: str = DEFAULT.name,
 ) -> Study:
     """Predict and simulate the MSE of mechanisms and methods on these data, as in Figures 4 and 5 of the paper.
@@ -132,8 +124,9 @@ def study(
         Simulated collections per cell, the seed, and the number of threads. The threads do not change the numbers.
     dims
         Numbers of dimensions, drawn from those of the data as in Figure 5; None is all of them.
-    normalization
-        "min-max" scales each dimension to [−1, 1] by its extremes; "fixed" clips the values to [−1, 1].
+    normalize
+        "min-max" scales each dimension to [−1, 1] by its extremes; "fixed" clips the values to [−1, 1]. "auto" is
+        "min-max" for own data, and the one of the figures for a data set by name.
     lambda_choice
         The choice of λ* for L1 and L2, such as "z2-noise-domain".
 
@@ -149,7 +142,7 @@ def study(
         if name not in METHODS:
             raise InvalidInput.of("methods", name, f"use some of {', '.join(METHODS)}")
     sizes = _many(dims) if dims is not None else None
-    whole = _dataset(data, max(sizes) if sizes else None, seed, normalization)
+    whole = _dataset(data, max(sizes) if sizes else None, seed, check_normalization(normalize))
     own = Own(
         whole.name,
         whole.users,
@@ -161,15 +154,14 @@ def study(
     )
     cells = own_cells(own)
 
-    def run(cell: Cell) -> tuple[CellResult, dict[Variant, float]]:
+    def run(cell: Cell) -> CellResult:
         columns = np.arange(whole.dims)
         if cell.dims != whole.dims:
             columns = chosen_dimensions(whole.dims, cell.dims, seed)
-        return run_cell(cell, whole, columns, seed, wanted), predicted_errors(cell, whole, columns, wanted)
+        return run_cell(cell, whole, columns, seed, wanted)
 
     with ThreadPoolExecutor(max(workers, 1)) as pool:
-        found = list(pool.map(run, cells))
-    return Study(tuple(r for r, _ in found), tuple(p for _, p in found), chosen, wanted)
+        return Study(tuple(pool.map(run, cells)), chosen, wanted)
 
 
 def _many(given: Any) -> tuple[Any, ...]:
@@ -193,11 +185,9 @@ def _dataset(data: Any, dims: int | None, seed: int, way: str) -> Dataset:
     """The data in [−1, 1]."""
     if isinstance(data, str) and data in SYNTHETIC:
         users, own = DATASETS[data]
-        return synthetic(data, users, dims or own, seed)
+        return synthetic(data, users, dims or own, seed, way)
     if isinstance(data, str | Path):
-        from hdr4me.paper.datasets import describe
-
-        return load_own(Path(data), describe(Path(data)).n_rows, way)
+        return load_own(Path(data), way=way)
     values = _numbers(data)
     if values is None or values.ndim != 2 or len(values) < 2 or not np.isfinite(values).all():
         names = getattr(data, "column_names", getattr(data, "columns", ()))
@@ -206,5 +196,6 @@ def _dataset(data: Any, dims: int | None, seed: int, way: str) -> Dataset:
         raise InvalidInput(
             f"data must be finite numbers [users, dimensions], with at least two users{columns}"
         )
-    scaled = [normalize(values[:, j], way, -1.0, 1.0) for j in range(values.shape[1])]
+    way = "min-max" if way == "auto" else way
+    scaled = [scaled_column(values[:, j], way, -1.0, 1.0) for j in range(values.shape[1])]
     return Dataset("data", "own data", len(values), len(scaled), way, lambda j: scaled[j])

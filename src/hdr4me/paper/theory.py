@@ -301,7 +301,7 @@ def run_clt(cell: CltCell, seed: int) -> CltResult:
         deviations[i] = law.sample(chosen, rng).mean() - values.mean()
     sizes: Any = {"users": n, "dims": cell.dims, "sampled": cell.sampled}
     exact = hd.deviation(law, values=values, **sizes)
-    paper = hd.deviation(law, values=values, variance="paper", **sizes)
+    paper = hd.deviation(law, values=values, variance_formula="paper", **sizes)
     test = kstest((deviations - float(exact.bias)) / float(exact.sd), "norm")
     return CltResult(
         cell=cell,

@@ -27,12 +27,11 @@ from hdr4me.planner.search import (
 )
 from hdr4me.planner.words import not_reachable
 from hdr4me.planner.workload import Workload
+from hdr4me.survey.design import CATEGORICAL
 
 _CORRECTIONS = 20
-_ENOUGH = (
-    0.998  # if less than this share of the tolerance is reached, the number of users is larger than needed
-)
-_CATEGORICAL = ("auto", "grr", "subset", "projective", "oue", "histogram")
+# If less than this share of the tolerance is reached, the number of users is larger than needed.
+_ENOUGH = 0.998
 
 
 def plan(
@@ -127,7 +126,7 @@ def plan(
         raise InvalidInput.missing(*missing)
     solved = missing[0] if missing else ""
     if solved and common is None:
-        raise InvalidInput.missing("tolerance")
+        raise InvalidInput.missing(solved, "tolerance", one_of=True)
     workload = workload_of(schema, dims or 1, category_count, None if worst else prior, values, scales)
     several = Workload.of_size(2, category_count) if solved == "dims" else workload
     tried, left_out = _mechanisms(mechanisms, several, epsilon)
@@ -136,7 +135,7 @@ def plan(
         MAX_USERS if users is None else int(users),
         MAX_EPSILON if epsilon is None else float(epsilon),
         tried,
-        _CATEGORICAL if categorical is None else _listed("categorical", categorical, _CATEGORICAL),
+        CATEGORICAL if categorical is None else _listed("categorical", categorical, CATEGORICAL),
         worst,
         jointly,
         scales,

@@ -73,7 +73,7 @@ def sampled_grid(dims: int, *, dense: int = 32, step: float = 1.1) -> list[int]:
 
 
 class _Alone:
-    """Each number is one question; each user answers m of all questions, each under ε/m."""
+    """Each number is one question; each person answers m of all questions, each under ε/m."""
 
     def supports(self, workload: Workload) -> bool:
         return True
@@ -82,7 +82,7 @@ class _Alone:
         return workload.dims
 
     def share(self, workload: Workload, m: int) -> float:
-        """The probability that a user answers a question."""
+        """The probability that a person answers a question."""
         return m / self.n_questions(workload)
 
     def budget(self, epsilon: float, m: int) -> float:
@@ -139,7 +139,7 @@ def _paired(
 
 
 class _Blocks(_Alone):
-    """The signs of at most m numbers form a block; each user answers one block under the full ε."""
+    """The signs of at most m numbers form a block; each person answers one block under the full ε."""
 
     def supports(self, workload: Workload) -> bool:
         return workload.numeric == workload.dims > 1

@@ -85,7 +85,7 @@ class Option:
     `tolerance_joint` are kept with `probability`; `worst_*` are for the worst population. Numbers are on the scale
     [−1, 1], frequencies on [0, 1], and coordinates of vectors are divided by the largest norm. `small_sample` is true
     if bounds replace the normal approximation. `all_zeros_mse` and `even_mse` are the errors of two answers that need
-    no data: zero everywhere, and zero for means and 1/v for frequencies.
+    no data: zero for every mean and frequency, and zero for means and 1/v for frequencies.
     """
 
     mechanism: str
@@ -193,7 +193,7 @@ class Option:
         return Prediction(np.zeros_like(v), v, made.counts.astype(np.int64), rows=rows)
 
     def draw(self, importance: Any = None) -> Draw:
-        """The best probability of each question if every user answers one; groups are in the workload's order."""
+        """The best probability of each question if every person answers one; groups are in the workload's order."""
         made = self.classes()
         total = made.variances[0] * self.reports_per_dimension * made.counts
         counts = np.array([group.count for group in self.workload.groups])
@@ -209,7 +209,7 @@ class Option:
     def own_units(self, asked: Mapping[str, float], *, common: bool) -> dict[str, dict[str, float]]:
         """For each dimension asked about, in own units: the tolerance kept alone, with all others, and at worst.
 
-        With `common`, the joint tolerances are proportional to those asked for, else to each row's standard error.
+        With `common`, the joint tolerances are proportional to the requested ones, else to each row's standard error.
         """
         p, several, found = self.probability, self.workload.n_coordinates > 1, dict[str, dict[str, float]]()
         assumed, largest = self.classes(worst=self.setting.worst), self.classes(worst=True)
@@ -302,7 +302,7 @@ class Winner:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Sequence[Option]):
-    """The options, best first, with the tolerance that was asked for.
+    """The options, best first, with the requested tolerance.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ class Plan(Sequence[Option]):
     solved
         What was solved for: "users", "dims", "epsilon", or nothing.
     asked, asked_own
-        The tolerance asked for on the scale [−1, 1], and those by dimension in own units.
+        The requested tolerance on the scale [−1, 1], and those by dimension in own units.
     statistic, statistic_errors
         What the options are ranked by, and the error of each option.
     left_out
@@ -355,7 +355,15 @@ class Plan(Sequence[Option]):
         within = f"within ±{self.best.tolerance:.3g}: each"
         shown = "name sampled mse probability_within joint_probability_within tolerance_each tolerance_joint"
         rows = map(attrgetter(*shown.split()), self.mechanisms)
-        columns = ("mechanism", "questions per person", "MSE", within, "all", "each ±", "all ±")
+        columns = (
+            "mechanism",
+            "questions per person",
+            "MSE",
+            within,
+            "all jointly",
+            "each alone ±",
+            "all jointly ±",
+        )
         return html.paragraph(self.summary) + html.table(columns, list(rows))
 
     @property
@@ -381,7 +389,7 @@ class Plan(Sequence[Option]):
 
     @cached_property
     def reachable(self) -> bool:
-        """Whether a candidate keeps the tolerance asked for; true if there is none or the plan was solved for it."""
+        """Whether a candidate keeps the requested tolerance; true if there is none or the plan was solved for it."""
         if self.asked is None or self.solved:
             return True
         p = self.best.probability
@@ -473,7 +481,7 @@ class Plan(Sequence[Option]):
 
     @property
     def asked_in_units(self) -> dict[str, float]:
-        """The tolerance asked for in each dimension's own units, also where it was given on the scale [−1, 1]."""
+        """The requested tolerance in each dimension's own units, also where it was given on the scale [−1, 1]."""
         if self.asked_own or self.asked is None or self.best.schema is None:
             return dict(self.asked_own)
         return {d.name: self.asked * d.half_range for d in self.best.schema.dimensions}
@@ -504,9 +512,8 @@ def _error(rank_by: str, option: Option) -> tuple[float, float, int]:
     """The key that options are ranked by; it is rounded, so that ties go to the smaller MSE and the fewer answers."""
     setting = option.setting
     score = option.tolerance_joint if setting.jointly else option.tolerance_each
-    if (
-        rank_by == "mse" or option.small_sample
-    ):  # bounds of small samples are not compared with the normal law
+    # Bounds of small samples are not compared with the normal law.
+    if rank_by == "mse" or option.small_sample:
         score = float(setting.scores(option.classes(worst=setting.worst), rank_by, option.probability)[0])
     return float(f"{score:.9e}"), float(f"{option.mse:.12e}"), option.sampled
 

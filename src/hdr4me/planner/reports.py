@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 
-from hdr4me.channels.response import Coordinate, Marginal, Moments, Response, probabilities
+from hdr4me.channels.response import Coordinate, Marginal, Moments, Response
 from hdr4me.framework.laws import calibrate, largest_variance, mean_variance
 from hdr4me.mechanisms.joint import (
     JOINT_FROM,
@@ -32,7 +32,7 @@ from hdr4me.mechanisms.joint import (
     second_moments,
 )
 from hdr4me.mechanisms.priors import Prior, as_prior
-from hdr4me.mechanisms.registry import registered, scaled_mechanism
+from hdr4me.mechanisms.registry import built_in, registered, scaled_mechanism
 
 Floats = NDArray[np.float64]
 Laws = tuple[Prior, Prior]
@@ -202,11 +202,7 @@ _LEVELS = np.concatenate([-OPTIONAL_POINTS[:0:-1], OPTIONAL_POINTS])
 @lru_cache(maxsize=256)
 def optional_design(epsilon: float) -> Marginal:
     """The report of the survey's table for an optional number."""
-    made = optional_number(epsilon)
-    levels = np.linspace(-1.0, 1.0, made.inputs[0].n_levels)
-    targets = {"value": np.append(levels, 0.0), "present": np.append(np.ones(levels.size), 0.0)}
-    decoders = {name: np.array(made.decoders[name]) for name in targets}
-    return Marginal(probabilities(made.weights)[:, None, :], targets, decoders, levels)
+    return optional_number(epsilon).response.marginal()
 
 
 @lru_cache(maxsize=4096)
@@ -307,9 +303,23 @@ def largest_error(name: str, epsilon: float) -> float:
     return 1.0 + max(-low, high) / abs(law.calibration.slope if law.bounded else 1.0)
 
 
+@lru_cache(maxsize=1024)
+def is_proven(name: str, epsilon: float) -> bool:
+    """Whether a registered law has a table that is proven to be private; tables of built-in laws always are."""
+    if name not in built_in():
+        try:
+            scaled_mechanism(name, epsilon=epsilon).exact()
+        except Exception:  # a law of another package may raise any exception
+            return False
+    return True
+
+
 def why_unusable(name: str, budgets: Sequence[float], effort: Effort) -> str:
     """The reason why a plan cannot use a registered law under these budgets of one value; empty if it can."""
     try:
+        largest = 1.0 if effort == "law" else budgets[0]
+        if not is_proven(name, largest):
+            scaled_mechanism(name, epsilon=largest).exact()  # for its message
         found = [number_report(name, budget, _UNIFORM, effort, _UNIFORM) for budget in budgets]
         errors = [x for report in found for x in (report.moments([0.0]).second[0, 0, 0], report.worst(1.0))]
         if not np.isfinite(errors).all() or min(errors) <= 0:

@@ -11,6 +11,7 @@ import numpy as np
 from hdr4me.framework.moments import Floats
 from hdr4me.framework.normal import log_probability_within, tolerance_for
 from hdr4me.mechanisms.joint import JOINT_FROM
+from hdr4me.mechanisms.registry import names
 from hdr4me.planner.candidates import (
     BLOCKS,
     BLOCKS_FROM,
@@ -24,7 +25,7 @@ from hdr4me.planner.candidates import (
     classes,
     sampled_grid,
 )
-from hdr4me.planner.reports import ALONE, Effort
+from hdr4me.planner.reports import ALONE, Effort, is_proven
 from hdr4me.planner.workload import Workload
 from hdr4me.survey.question import split_budget
 
@@ -89,7 +90,12 @@ class Setting:
 
     def deployable(self, candidate: Candidate, m: int) -> bool:
         """Whether a survey can deploy a candidate with m answers per user."""
-        if not arrangement(candidate.mechanism).possible(self.workload, self.epsilon, m):
+        asked = arrangement(candidate.mechanism)
+        if not asked.possible(self.workload, self.epsilon, m):
+            return False
+        if candidate.mechanism in names() and not is_proven(
+            candidate.mechanism, asked.budget(self.epsilon, m)
+        ):
             return False
         return not candidate.method or self._fits(candidate.method, split_budget(self.epsilon, m))
 
@@ -122,10 +128,15 @@ class Setting:
         made = self.classes(candidate)
         k = int(np.argmin(self.scores(made, rank_by)))
         low, high = made.sampled[max(k - 1, 0)], made.sampled[min(k + 1, len(made.sampled) - 1)]
-        if high - low <= 2:
-            return made.sampled[k]
-        between = tuple(sorted({round(x) for x in np.linspace(low, high, 33)}))
-        return int(between[int(np.argmin(self.scores(self.classes(candidate, between), rank_by)))])
+        m = made.sampled[k]
+        if high - low > 2:
+            between = tuple(sorted({round(x) for x in np.linspace(low, high, 33)}))
+            m = int(between[int(np.argmin(self.scores(self.classes(candidate, between), rank_by)))])
+        while m > 1 and not self.deployable(
+            candidate, m
+        ):  # a law of another package may need a larger budget
+            m -= 1
+        return m
 
     def scores(self, made: Classes, rank_by: str, level: float = 0.95) -> Floats:
         """What options are ranked by, at each m: the MSE, or the tolerance at a level by the normal law."""
@@ -143,9 +154,8 @@ class Setting:
 
     def success(self, tolerance: float) -> float:
         """The largest log-probability, over candidates and m, of keeping within the tolerance."""
-        best = (
-            -math.inf
-        )  # the best m is about ε/2.5 and at most eight, so that a coarse grid beyond 16 is sufficient
+        # The best m is about ε/2.5 and at most eight, so that a coarse grid beyond 16 is sufficient.
+        best = -math.inf
         candidates = self.candidates()
         if self.workload.numeric and any(method == "auto" for _, method in candidates):
             # "auto" is at least as accurate for categories as randomized response and unary encoding.

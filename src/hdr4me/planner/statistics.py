@@ -199,10 +199,8 @@ def predict(option: Option, statistic: str, p: tuple[float, ...] = _QUANTILES) -
     if not groups:
         words = "'mean', because other statistics need a number that is not optional"
         raise InvalidInput.of("statistic", statistic, words)
-    if option.base in (
-        BLOCKS,
-        PAIR,
-    ):  # signs determine only means, and errors of pairs are predicted only for means
+    # Signs determine only means, and errors of pairs are predicted only for means.
+    if option.base in (BLOCKS, PAIR):
         return math.inf
     counts = np.array([group.count for group in groups], float)
     errors = np.array([STATISTICS[statistic][0](option, group, p) for group in groups])

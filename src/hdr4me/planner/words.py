@@ -39,8 +39,8 @@ def summary(plan: Plan) -> str:
     sentences = [
         "" if option.beats_baseline else useless,
         f"{_opening(plan)}{promise}.",
-        f"{plan.shortfall}." if plan.shortfall else "",
-        _asked(plan),
+        f"{plan.shortfall}." if plan.shortfall and math.isfinite(option.tolerance_each) else "",
+        "" if plan.shortfall else _asked(plan),
         _sent(plan),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
@@ -64,7 +64,7 @@ def notes(plan: Plan) -> tuple[str, ...]:
         _gain(plan),
         "" if plan.asked_own else _units(plan),
         f"Standard errors: {kept}." if kept else "",
-        f"{guess[0].upper()}{guess[1:]} would have {ratio}." if option.beats_baseline else "",
+        f"A guess of {guess}, without any data, would have {ratio}." if option.beats_baseline else "",
         f"Re-calibration is {option.recalibration.verdict}.",
     ]
     return tuple(note for note in found if note)
@@ -73,8 +73,9 @@ def notes(plan: Plan) -> tuple[str, ...]:
 def _of_statistic(plan: Plan) -> str:
     names = {"sd": "standard deviation", "mean_by": "mean in one of the groups"}
     error = f"the expected error of a {names.get(plan.statistic, plan.statistic)} is"
-    error += f" {number(plan.statistic_errors[0])} on the scale [−1, 1]"
-    return f"{_opening(plan)}{error}, and each mean will be within {_plus_minus(plan.best.tolerance_each)}."
+    error += f" {number(plan.statistic_errors[0])} on the scale [-1, 1]"
+    within = f"{_plus_minus(plan.best.tolerance_each)} with {percent(plan.best.probability)} probability"
+    return f"{_opening(plan)}{error}, and each mean will be within {within}."
 
 
 def _guess(option: Option) -> tuple[str, str]:
@@ -84,7 +85,7 @@ def _guess(option: Option) -> tuple[str, str]:
     words = f"{number(min(option.all_zeros_mse, option.even_mse) / option.mse)} times the mean squared error"
     if any(not group.choices and group.squares is None for group in categories):
         words += " (for Zipf frequencies, f_k ∝ 1/k)"
-    return "zero everywhere" if option.all_zeros_mse <= option.even_mse else even, words
+    return "zero for every mean and share" if option.all_zeros_mse <= option.even_mse else even, words
 
 
 def _opening(plan: Plan) -> str:
@@ -148,10 +149,10 @@ def _present(option: Option) -> str:
 
 
 def _assumption(plan: Plan) -> str:
-    """What the tolerances assume about the values, and the tolerances without that assumption."""
+    """What the margins of error assume about the values, and the margins without that assumption."""
     option, single = plan.best, plan.best.workload.n_coordinates == 1
     if plan.setting.worst:
-        return "The tolerances hold for any values."
+        return "The margins of error hold for any values."
     if plan.asked_own:
         worst = _own(plan, {name: plan.own_units[name]["worst_all"] for name in plan.asked_own})
     else:
@@ -163,16 +164,16 @@ def _assumption(plan: Plan) -> str:
         ]
         worst = " and ".join(words) if max(ends) <= useless else ""
     without = (
-        f"the tolerances for any values are {worst}" if worst else f"{_TOO_FEW} for a bound on any values"
+        f"For any values, the margins are {worst}" if worst else f"T{_TOO_FEW[1:]} for a bound on any values"
     )
     if plan.setting.prior_name == "given":
-        return f"The tolerances are for the given values; {without}."
+        return f"The margins of error are for the given values. {without}."
     how = (
         "values are spread evenly over their ranges"
         if option.workload.numeric
         else "all answers are equally common"
     )
-    return f"Assumes that {how}; pass --prior FILE to use your own values; {without}."
+    return f"Assumes that {how}; pass --prior FILE to use your own values. {without}."
 
 
 def _largest(option: Option) -> str:
@@ -188,10 +189,10 @@ def not_reachable(nearest: Plan, tolerance: float, probability: float, reason: s
     """That no candidate keeps the tolerance, and the nearest tolerance that one does."""
     best = nearest.best
     reached = best.tolerance_joint if nearest.setting.jointly else best.tolerance_each
+    kept = f"the nearest tolerance is ±{number(reached)}" if math.isfinite(reached) else _TOO_FEW
     return (
         f"not reachable: {reason} do not keep {best.workload.what} within ±{number(tolerance)} with "
-        f"{percent(probability)} probability; the nearest tolerance is ±{number(reached)}, with {best.mechanism} and "
-        f"{best.sampled:,} of {counted(best.dims, 'question')} per person"
+        f"{percent(probability)} probability; {kept}"
     )
 
 
@@ -202,6 +203,8 @@ def _promise(option: Option) -> str:
     numeric = not all(group.size for group in workload.groups)
     useless = _USELESS if option.small_sample and numeric else math.inf
     subject = "the estimate" if single else f"each of {workload.what}"
+    if ", " in workload.what:
+        subject = f"each estimate ({workload.what})"
     p = percent(option.probability)
     each = f"{subject} will be within {_plus_minus(option.tolerance_each)} with {p} probability"
     if not math.isfinite(option.tolerance_each):
@@ -235,7 +238,7 @@ def _asked(plan: Plan) -> str:
     if plan.asked is None or plan.solved:
         return ""
     own = _own(plan, plan.asked_in_units)
-    scaled = f"±{number(plan.asked)}" + (f" of a range scaled to [−1, 1] ({own})" if own else "")
+    scaled = f"±{number(plan.asked)}" + (f" of a range scaled to [-1, 1] ({own})" if own else "")
     words = f"The tolerance {own if plan.asked_own else scaled} is kept"
     each = percent(option.probability_within)
     if option.workload.n_coordinates == 1:

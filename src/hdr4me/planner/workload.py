@@ -241,7 +241,7 @@ def size_of(dimension: Any) -> Shape:
 
 
 class Baseline(NamedTuple):
-    """The MSE of zero everywhere, and of zero for means and 1/v for frequencies."""
+    """The MSE of zero for every mean and frequency, and of zero for means and 1/v for frequencies."""
 
     zeros: float
     even: float

@@ -39,13 +39,13 @@ _NAMES = {
     "l1": "HDR4ME L1",
     "l2": "HDR4ME L2",
     "zeros": "All zeros",
-    "clip": "Clipping to the domain",
+    "clip": "Clipping to the range",
     "james_stein": "James–Stein shrinkage",
     "sure": "SURE-tuned soft threshold",
     "james_stein_mean": "James–Stein shrinkage towards the mean",
     "bayes": "Hierarchical Bayes",
     "bayes_by_noise": "Hierarchical Bayes for each level of noise",
-    "structure": "Declared structure averaged with hierarchical Bayes",
+    "structure": "Average of the declared curves and groups and of hierarchical Bayes",
     "none": "The means are unchanged",
 }
 _MODELS = {
@@ -313,10 +313,10 @@ class Recalibration:
         own = np.where(self.enhanced_mean == x, s, np.nan)
         return None if np.isnan(own).all() or self.used != "clip" else own
 
-    def interval(self, level: float = 0.95, kind: str = "conservative") -> tuple[Floats, Floats]:
+    def interval(self, confidence: float = 0.95, kind: str = "conservative") -> tuple[Floats, Floats]:
         """Lower and upper ends of intervals for the true means; each interval contains the estimate.
 
-        `conservative` intervals cover with probability `level` in each dimension, for any true means: they are the
+        `conservative` intervals cover with probability `confidence` in each dimension, for any true means: they are the
         intervals before re-calibration, cut to the domain. `average` intervals cover on average over the dimensions,
         for any true means, and are shorter (robust empirical Bayes). `credible` intervals are those of the posterior
         distribution, including a declared structure, and are valid only if the fitted prior is.
@@ -325,10 +325,10 @@ class Recalibration:
         >>> low.round(3), high.round(3)
         (array([ 0.852, -0.298]), array([ 1.   , -0.102]))
         """
-        check_probability("level", level)
+        check_probability("confidence", confidence)
         check_kind(kind)
         lower, upper = self._calibrated[0].copy(), self._calibrated[0].copy()
         at = self._noisy
         if self._intervals is not None:
-            lower[at], upper[at] = self._intervals.around(self.enhanced_mean[at], level, kind)
+            lower[at], upper[at] = self._intervals.around(self.enhanced_mean[at], confidence, kind)
         return lower, upper

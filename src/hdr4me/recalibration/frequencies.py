@@ -34,6 +34,12 @@ _BAYES_FROM = 8
 _ODDS = {"null": 0.0, "centered": 0.5, "free": 0.2, "smooth": 0.15, "sharp": 0.15}
 _SEED, _EACH, _PAIRS = 20221, 12, 20
 
+# How a rule is called in a sentence.
+_WORDS = {
+    "norm_sub": "projection onto the probability simplex (norm_sub)",
+    "base_cut": "small frequencies set to zero (base_cut)",
+}
+
 
 class Distribution(NamedTuple):
     """Enhanced frequencies; the rule `used` has this `share` in the result, and the rest is norm-sub."""
@@ -91,9 +97,9 @@ def recalibrate_frequencies(
     worse = harms(before, after.value)
     part_of = f", {100 * share:.0f} % of it" if share < 1 else ""
     line = (
-        f"{used}{part_of}{' increases the error' if worse else ''}: {int((f < 0).sum())} of {f.size} frequencies were "
-        f"negative and their sum was {f.sum():.4g}; expected error {before:.3g} before, {after.value:.3g} ± "
-        f"{after.standard_error:.1g} after{f' ({worse})' if worse else ''}."
+        f"{_WORDS.get(used, used)}{part_of}{' increases the error' if worse else ''}: {int((f < 0).sum())} of "
+        f"{f.size} frequencies were negative and their sum was {f.sum():.4g}; expected error {before:.3g} before, "
+        f"{after.value:.3g} ± {after.standard_error:.1g} after{f' ({worse})' if worse else ''}."
     )
     return Distribution(out, used, line, share, before, after.value, after.standard_error)
 

@@ -43,6 +43,7 @@ def simulate_tally(records: Any, survey: Survey, *, seed: int) -> Tally:
     """
     rng = np.random.default_rng(seed)
     tally = Tally(survey)
+    tally.round_number = 1
     for batch in record_batches(records, survey):
         source = from_batch(batch, survey)
         tally.add_block(perturb_any(source.columns, survey, source.n, source.vectors, SeededDraws(rng)))

@@ -17,10 +17,8 @@ from hdr4me.mechanisms.staircase import StaircaseFamily
 
 Floats = NDArray[np.float64]
 
-_GRID, _RANDOM = (
-    257,
-    256,
-)  # the number of values of t at which a law is compared: evenly spaced, and random (seeded)
+# The number of values of t at which a law is compared: evenly spaced, and random (seeded).
+_GRID, _RANDOM = 257, 256
 # For weights, and for centers and widths relative to the largest of them. It is well above rounding errors, and small
 # enough to detect a weight that depends on t at any budget from 1e-9.
 _TOLERANCE = 1e-12

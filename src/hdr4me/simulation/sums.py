@@ -27,9 +27,8 @@ Floats = NDArray[np.float64]
 GAMMA = "exact shortcut: Gamma differences"
 SKIPPING = "exact shortcut: skipping"
 DIRECT = "every report drawn"
-_SKIP_BELOW = (
-    0.08  # if a larger share of reports depends on the value, drawing every report is as fast (measured)
-)
+# If a larger share of reports depends on the value, drawing every report is as fast (measured).
+_SKIP_BELOW = 0.08
 _CHUNK = 1 << 18  # values in a chunk; it determines the random streams, so that changing it changes the draws
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.errors import InvalidInput
+from hdr4me.errors import InvalidInput, suggestion
 from hdr4me.statistics.intervals import (
     APPROXIMATE_NOTE,
     NO_LAW_BELOW,
@@ -37,6 +37,7 @@ Row = dict[str, Any]
 # with more than _COORDINATES coordinates the first SHOWN.
 SHOWN, _COORDINATES = 20, 40
 OK, ONE, NONE, NOT_SIGNIFICANT = "ok", "one report", "no reports", "not significant: more reports are needed"
+UNKNOWN = "no estimate"  # the row's note gives the reason
 _IN_UNITS = ("mean", "mean_by", "quantile", "sd")
 _BY_ROW = (
     "statistics", "dimensions", "categories", "notes",
@@ -74,6 +75,9 @@ class Answer:
         A remark on each row; empty for most rows.
     small_sample
         The small-sample laws of rows whose sample may be too small for the normal law; see `laws`.
+    stale
+        Why memoized responses of this round may be stale. The answer has no intervals then: the estimates are about
+        values that may have changed by any amount.
 
     Examples
     --------
@@ -104,6 +108,7 @@ class Answer:
     recalibration: Recalibration | None = None
     notes: tuple[str, ...] = ()
     small_sample: SmallSampleLaw | None = None
+    stale: str = ""
 
     def __len__(self) -> int:
         return len(self.dimensions)
@@ -133,8 +138,8 @@ class Answer:
 
     def _of_dimension(self, name: str, what: str) -> Answer:
         if name not in self.dimensions:
-            known = ", ".join(map(repr, dict.fromkeys(self.dimensions))) or "none"
-            raise InvalidInput(f"{name!r} is not {what} of this answer, which has {known}")
+            hint = suggestion(str(name), dict.fromkeys(self.dimensions))
+            raise InvalidInput(f"{name!r} is not {what} of this answer{hint}")
         return self._taken([i for i, own in enumerate(self.dimensions) if own == name])
 
     def of(self, statistic: str) -> Answer:
@@ -150,11 +155,11 @@ class Answer:
         """The frequencies of a dimension's categories, one row for each."""
         return self.of("frequency")._of_dimension(name, "a categorical dimension")
 
-    def top(self, most: int = 20, level: float = 0.95) -> Answer:
+    def top(self, most: int = 20, confidence: float = 0.95) -> Answer:
         """The categories of one dimension that are significantly larger than all others, the largest first.
 
-        The intervals of these categories lie above those of all others, with simultaneous coverage `level`. The result
-        is the largest such set with at most `most` categories; it may be empty.
+        The intervals of these categories lie above those of all others, with simultaneous coverage `confidence`. The
+        result is the largest such set with at most `most` categories; it may be empty.
         """
         if type(most) is not int or most < 1:
             raise InvalidInput.of("most", most, "a positive integer")
@@ -162,16 +167,16 @@ class Answer:
             raise InvalidInput(
                 "top() needs the rows of one statistic of one dimension: call answer.frequencies(name).top()"
             )
-        order, sizes = significantly_largest(self.value, *joint_interval(self, level))
+        order, sizes = significantly_largest(self.value, *joint_interval(self, confidence))
         return self._taken(order[: max(sizes[sizes <= most].tolist(), default=0)])
 
     def _taken(self, rows: Sequence[int] | NDArray[np.int64]) -> Answer:
         """Some of the rows."""
         chosen, whole = np.asarray(rows, np.int64), self.intervals
 
-        def part(level: float, kind: str) -> tuple[Floats, Floats]:
+        def part(confidence: float, kind: str) -> tuple[Floats, Floats]:
             assert whole is not None
-            low, high = whole(level, kind)
+            low, high = whole(confidence, kind)
             return low[chosen], high[chosen]
 
         own: dict[str, Any] = {name: getattr(self, name) for name in _BY_ROW if len(getattr(self, name))}
@@ -183,12 +188,10 @@ class Answer:
 
     @property
     def status(self) -> tuple[str, ...]:
-        """For each row "ok", "one report", "no reports", or "not significant: more reports are needed"."""
-        pairs = zip(self.n_answers.tolist(), self.not_significant.tolist(), strict=True)
-        return tuple(
-            NONE if not n else ONE if n < 2 else NOT_SIGNIFICANT if not_significant else OK
-            for n, not_significant in pairs
-        )
+        """For each row "ok", "one report", "no reports", "no estimate", "not significant: …", or `stale`."""
+        cases = [self.n_answers == 0, self.n_answers < 2, self.not_significant, np.isnan(self.value)]
+        found = np.select(cases, [NONE, ONE, NOT_SIGNIFICANT, UNKNOWN], self.stale or OK)
+        return tuple(found.tolist())
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -201,40 +204,45 @@ class Answer:
         )
 
     def interval(
-        self, level: float = 0.95, *, simultaneous: bool = False, kind: str | None = None
+        self, confidence: float = 0.95, *, simultaneous: bool = False, kind: str | None = None
     ) -> tuple[Floats, Floats]:
         """Lower and upper ends in the dimensions' own units.
 
         Parameters
         ----------
-        level
+        confidence
             The coverage: the probability that the interval contains the truth.
         simultaneous
             Whether the intervals of all rows contain the truth together with this probability.
         kind
             For distributions, quantiles and variances "conservative" (the default) or "approximate".
             After re-calibration "conservative" (the default), "average" or "credible".
+
+        The ends are NaN if responses may be stale.
         """
+        if self.stale:
+            return np.full(len(self), np.nan), np.full(len(self), np.nan)
         if self.intervals is not None:
             if simultaneous and self.method != "raw":
                 raise InvalidInput(
                     "simultaneous intervals are not available after re-calibration: use the answer before it"
                 )
-            joint = 1.0 - (1.0 - level) / max(len(self), 1) if simultaneous else level  # Bonferroni
+            joint = 1.0 - (1.0 - confidence) / max(len(self), 1) if simultaneous else confidence  # Bonferroni
             return self.intervals(joint, kind or "conservative")
         if kind not in (None, "raw"):
             raise InvalidInput.of("kind", kind, "None: this answer is not re-calibrated")
         n_joint = self._n_joint(simultaneous)
-        reach = quantile(level, self.n_answers, n_joint) * self.standard_error
+        reach = quantile(confidence, self.n_answers, n_joint) * self.standard_error
         low, high = self.value - reach, self.value + reach
-        rows = self._small_sample_rows(level, simultaneous)
+        rows = self._small_sample_rows(confidence, simultaneous)
         if self.small_sample is not None and rows.size:
-            ends = self.small_sample.ends(1.0 - (1.0 - level) / n_joint, rows)  # Bonferroni
-            low[rows] = np.minimum(ends[0], self.value[rows])
-            high[rows] = np.maximum(ends[1], self.value[rows])
+            ends = self.small_sample.ends(1.0 - (1.0 - confidence) / n_joint, rows)  # Bonferroni
+            shown = ~self.not_significant[rows]  # an estimate that is not shown may lie far outside the range
+            low[rows] = np.where(shown, np.minimum(ends[0], self.value[rows]), ends[0])
+            high[rows] = np.where(shown, np.maximum(ends[1], self.value[rows]), ends[1])
         return low, high
 
-    def laws(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[str, ...]:
+    def laws(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[str, ...]:
         """The law behind each row's interval.
 
         "normal" is the standard error times a quantile of Student's t. "small sample" is an exact or a conservative
@@ -243,19 +251,19 @@ class Answer:
         """
         if self.intervals is not None:
             return ("own",) * len(self)
-        small_sample = set(self._small_sample_rows(level, simultaneous).tolist())
+        small_sample = set(self._small_sample_rows(confidence, simultaneous).tolist())
         return tuple(SMALL_SAMPLE if i in small_sample else NORMAL for i in range(len(self)))
 
-    def _small_sample_rows(self, level: float, simultaneous: bool) -> NDArray[np.int64]:
+    def _small_sample_rows(self, confidence: float, simultaneous: bool) -> NDArray[np.int64]:
         """The rows whose interval (after re-calibration: conservative interval) comes from a small-sample law."""
-        if self.small_sample is None or (self.intervals is not None and self.method == "raw"):
+        if self.stale or self.small_sample is None or (self.intervals is not None and self.method == "raw"):
             return np.zeros(0, np.int64)
-        wanted = self.small_sample.rows(1.0 - (1.0 - level) / self._n_joint(simultaneous))
+        wanted = self.small_sample.rows(1.0 - (1.0 - confidence) / self._n_joint(simultaneous))
         return np.flatnonzero((self.n_answers > 1) & wanted)
 
     def _without_law(self) -> NDArray[np.int64]:
         """The rows with a small sample whose statistic has neither a small-sample law nor intervals of its own."""
-        if self.intervals is not None and self.method == "raw":
+        if self.stale or (self.intervals is not None and self.method == "raw"):
             return np.zeros(0, np.int64)
         some = True if self.small_sample is None else np.isposinf(self.small_sample.effective)
         return np.flatnonzero((self.n_answers > 1) & (self.n_answers < NO_LAW_BELOW) & some)
@@ -265,20 +273,21 @@ class Answer:
         return max(int((self.n_answers > 1).sum()), 1) if simultaneous else 1
 
     def table(
-        self, level: float = 0.95, *, simultaneous: bool = False, kind: str | None = None
+        self, confidence: float = 0.95, *, simultaneous: bool = False, kind: str | None = None
     ) -> list[dict[str, Any]]:
         """One dictionary of plain Python values for each row, for CSV or JSON; unknown numbers are None.
 
         Parameters
         ----------
-        level, simultaneous, kind
+        confidence, simultaneous, kind
             As for `interval`.
         """
-        low, high = self.interval(level, simultaneous=simultaneous, kind=kind)
+        low, high = self.interval(confidence, simultaneous=simultaneous, kind=kind)
         units = self.units
         notes = list(self.notes or ("",) * len(self))
         own = kind in ("average", "credible") and self.recalibration is not None
-        for i in self._small_sample_rows(level, simultaneous).tolist():
+        small_sample = set(self._small_sample_rows(confidence, simultaneous).tolist())
+        for i in small_sample:
             if not (own and self.statistics[i] == "mean"):  # that interval comes from the fitted prior
                 notes[i] = "; ".join(note for note in (notes[i], SMALL_SAMPLE_NOTE) if note)
         if kind == "approximate":
@@ -298,8 +307,8 @@ class Answer:
                 "statistic": self.statistics[i],
                 "estimate": known(self.value[i], status not in (NONE, NOT_SIGNIFICANT)),
                 "standard_error": known(self.standard_error[i], status == OK),
-                "lower": known(low[i], status == OK),
-                "upper": known(high[i], status == OK),
+                "lower": known(low[i], status == OK or (status == NOT_SIGNIFICANT and i in small_sample)),
+                "upper": known(high[i], status == OK or (status == NOT_SIGNIFICANT and i in small_sample)),
                 "answers": int(self.n_answers[i]),
                 "status": status,
             }
@@ -308,28 +317,28 @@ class Answer:
             for i, status in enumerate(self.status)
         ]
 
-    def to_arrow(self, level: float = 0.95) -> pa.Table:
+    def to_arrow(self, confidence: float = 0.95) -> pa.Table:
         """The table as an Arrow table."""
         import pyarrow as pa
 
-        return pa.Table.from_pylist(self.table(level))
+        return pa.Table.from_pylist(self.table(confidence))
 
-    def to_pandas(self, level: float = 0.95) -> Any:
+    def to_pandas(self, confidence: float = 0.95) -> Any:
         """The table as a pandas data frame."""
-        return self.to_arrow(level).to_pandas()
+        return self.to_arrow(confidence).to_pandas()
 
-    def to_polars(self, level: float = 0.95) -> Any:
+    def to_polars(self, confidence: float = 0.95) -> Any:
         """The table as a polars data frame."""
         from hdr4me.pages.answer import as_polars
 
-        return as_polars(self.to_arrow(level))
+        return as_polars(self.to_arrow(confidence))
 
-    def plot(self, level: float = 0.95) -> Any:
+    def plot(self, confidence: float = 0.95) -> Any:
         """A matplotlib figure of the estimates with their intervals; one panel per unit and statistic."""
         from hdr4me.pages.answer import plot
 
-        rows = largest_rows(self, self.table(level), level, where="answer.table()")[0]
-        return plot(rows, self.survey.name)
+        rows, notes = largest_rows(self, self.table(confidence), confidence, where="answer.table()")
+        return plot(rows, self.survey.name, notes)
 
     def recalibrate(self, method: str = "auto", **options: Any) -> Answer:
         """All rows re-calibrated together; see `hdr4me.recalibrate` for methods and options."""
@@ -338,11 +347,11 @@ class Answer:
         return recalibrated(self, method, **options)
 
 
-def joint_interval(answer: Answer, level: float) -> tuple[Floats, Floats]:
+def joint_interval(answer: Answer, confidence: float) -> tuple[Floats, Floats]:
     """Simultaneous intervals of all rows."""
     if answer.method == "raw" or answer.intervals is None:
-        return answer.interval(level, simultaneous=True)
-    return answer.interval(1.0 - (1.0 - level) / max(len(answer), 1), kind="conservative")  # Bonferroni
+        return answer.interval(confidence, simultaneous=True)
+    return answer.interval(1.0 - (1.0 - confidence) / max(len(answer), 1), kind="conservative")  # Bonferroni
 
 
 def significantly_largest(value: Floats, low: Floats, high: Floats) -> tuple[Rows, Rows]:
@@ -356,7 +365,7 @@ def significantly_largest(value: Floats, low: Floats, high: Floats) -> tuple[Row
 def largest_rows(
     answer: Answer,
     rows: Sequence[Row],
-    level: float = 0.95,
+    confidence: float = 0.95,
     *,
     simultaneous: bool = False,
     where: str = "--verbose or --json",
@@ -376,23 +385,23 @@ def largest_rows(
             notes.append(f"{name}: {len(part) - SHOWN:,} more coordinates are not shown (use {where})")
             part = part[:SHOWN]
         elif statistic in ("frequency", "chosen") and len(part) > SHOWN:
-            part, number = _largest(answer._taken(positions), part, level, simultaneous)
-            notes.append(_note(name, len(positions), number, level, where, answer.method))
+            part, number = _largest(answer._taken(positions), part, confidence, simultaneous)
+            notes.append(_note(name, len(positions), number, confidence, where, answer.method))
         shown += part
     return shown, notes
 
 
-def _largest(answer: Answer, rows: list[Row], level: float, simultaneous: bool) -> tuple[list[Row], int]:
+def _largest(answer: Answer, rows: list[Row], confidence: float, simultaneous: bool) -> tuple[list[Row], int]:
     """The shown rows of one dimension with simultaneous intervals, and the number of significantly largest ones."""
     if simultaneous:  # the rows have simultaneous intervals already
         low, high = (np.array([row[end] for row in rows], np.float64) for end in ("lower", "upper"))
     else:
-        low, high = joint_interval(answer, level)
+        low, high = joint_interval(answer, confidence)
     order, found = significantly_largest(answer.value, low, high)
     shown = found[found <= SHOWN]
     more = found[(found > SHOWN) & (found <= len(rows) // 2)]
     number = int(shown[-1]) if shown.size else int(more[0]) if more.size else 0
-    exact = set(answer._small_sample_rows(1.0 - (1.0 - level) / len(rows), False).tolist())
+    exact = set(answer._small_sample_rows(1.0 - (1.0 - confidence) / len(rows), False).tolist())
     part = []
     for i in order[: min(max(number, 1), SHOWN)].tolist():
         row = dict(rows[i])
@@ -404,7 +413,7 @@ def _largest(answer: Answer, rows: list[Row], level: float, simultaneous: bool) 
     return part, number
 
 
-def _note(name: str, size: int, number: int, level: float, where: str, method: str) -> str:
+def _note(name: str, size: int, number: int, confidence: float, where: str, method: str) -> str:
     """The note on a dimension of which some rows are not shown."""
     if not number:
         found = (
@@ -416,4 +425,4 @@ def _note(name: str, size: int, number: int, level: float, where: str, method: s
     else:
         found = f"the top {number:,} of {size:,} differ significantly from the others; {SHOWN} are shown"
     which = "" if method == "raw" else ", before re-calibration and clipped to [0, 1]"
-    return f"{name}: {found} (all rows: {where}). Intervals: {100 * level:g} %, simultaneous{which}"
+    return f"{name}: {found} (all rows: {where}). Intervals: {100 * confidence:g} %, simultaneous{which}"

@@ -20,6 +20,8 @@ from hdr4me.statistics.intervals import SmallSampleLaw, frequency_law, joined, m
 from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
+_CERTAIN = 5.0  # standard errors of a share from which on the selection of significant rows does not matter
+
 
 class Coordinates(Statistic):
     """An estimate of each coordinate of a dimension.
@@ -192,7 +194,8 @@ def _among_present(counted: Counted, j: int) -> Part:
         if share:
             rest = functional(marginal, "value", float(np.clip(mean, -1.0, 1.0)))
             error = _one(counts, counted.n_reports, rest)[1] / abs(share)
-        law = ratio_law(marginal.rows, value, present, counts.astype(np.float64), error)
+        uncertain = not share > _CERTAIN * share_error
+        law = ratio_law(marginal.rows, value, present, counts.astype(np.float64), error, uncertain)
         small_sample = law, np.zeros(1, np.int64)
     return Part(
         j,

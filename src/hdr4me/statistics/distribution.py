@@ -24,9 +24,8 @@ from hdr4me.statistics.shapes import Shape, least_reach, shapes, shows_shape, wh
 from hdr4me.statistics.statistic import Counted, Part, Statistic, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
-Wanted = tuple[
-    tuple[str, ...], Callable[[int, tuple[str, ...], Shape], Part]
-]  # labels, and what makes the part
+# Labels, and what makes the part.
+Wanted = tuple[tuple[str, ...], Callable[[int, tuple[str, ...], Shape], Part]]
 # Conservative intervals hold for every distribution, approximate ones for distributions without atoms.
 KINDS = ("conservative", "approximate")
 SPIKES = "the distribution seems to have atoms, which the approximate interval assumes absent"

@@ -21,27 +21,30 @@ from hdr4me.framework.small_samples import (
 from hdr4me.statistics.calibrate import Functional
 
 
-def quantile(level: float, answers: ArrayLike, n_joint: int = 1) -> NDArray[np.float64]:
+def quantile(confidence: float, answers: ArrayLike, n_joint: int = 1) -> NDArray[np.float64]:
     """The half-width of an interval in standard errors: Student's t with answers − 1 degrees of freedom.
 
-    For `n_joint` simultaneous intervals each one has the level^(1/n_joint) (Šidák 1967). The joint coverage of normal
-    estimates is then at least `level`, whatever their correlation.
+    For `n_joint` simultaneous intervals each one has the confidence^(1/n_joint) (Šidák 1967). The joint coverage of
+    normal estimates is then at least `confidence`, whatever their correlation.
     """
-    if not 0.0 < level < 1.0:
-        raise InvalidInput.of("level", level, "it must lie strictly between 0 and 1")
-    outside = -np.expm1(np.log(level) / max(n_joint, 1))
+    if not 0.0 < confidence < 1.0:
+        raise InvalidInput.of("confidence", confidence, "it must lie strictly between 0 and 1")
+    outside = -np.expm1(np.log(confidence) / max(n_joint, 1))
     freedom = np.maximum(np.asarray(answers, np.float64) - 1.0, 1.0)
     return np.asarray(-stdtrit(freedom, outside / 2))
 
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-Intervals = Callable[[float, str], tuple[Floats, Floats]]  # (level, kind) → both ends of every row
+Intervals = Callable[[float, str], tuple[Floats, Floats]]  # (confidence, kind) → both ends of every row
 SMALL_SAMPLE, NORMAL = "small sample", "normal"
 SMALL_SAMPLE_NOTE = "small sample: conservative interval"
 NO_LAW_NOTE = "small sample: the interval is a normal approximation"
 APPROXIMATE_NOTE = "approximate: assumes a smooth distribution"
 NO_LAW_BELOW = 500  # answers below which a row without a small-sample law has NO_LAW_NOTE
+_SELECTED = (
+    20  # rows with an uncertain ratio cover in 95 % of the printed cases if 5 % of all cases are printed
+)
 _NEEDED = 0.95  # the normal law needs this many effective answers times z⁵ (benchmarks/small_samples.py)
 
 
@@ -50,26 +53,28 @@ def effective_answers(r: ArrayLike, errors: ArrayLike, size: float) -> Floats:
     return np.asarray((np.asarray(r) * np.nan_to_num(errors) / size) ** 2)
 
 
-def is_small(effective: ArrayLike, level: float) -> NDArray[np.bool_]:
-    """Whether an effective number of answers is too small for the normal law at this level."""
-    z = -float(ndtri((1 - level) / 2))
+def is_small(effective: ArrayLike, confidence: float) -> NDArray[np.bool_]:
+    """Whether an effective number of answers is too small for the normal law at this confidence."""
+    z = -float(ndtri((1 - confidence) / 2))
     return np.asarray(~(np.asarray(effective) >= _NEEDED * z**5))
 
 
 @dataclass(frozen=True, eq=False)
 class SmallSampleLaw:
-    """A small-sample law of several rows: their effective numbers of answers, and (level, rows) → interval ends."""
+    """A small-sample law of several rows: effective numbers of answers, and (confidence, rows) → interval ends."""
 
     effective: Floats
     ends: Callable[[float, Rows], tuple[Floats, Floats]]
 
-    def rows(self, level: float) -> NDArray[np.bool_]:
-        """Which rows have too small a sample for the normal law at this level."""
-        return is_small(self.effective, level)
+    def rows(self, confidence: float) -> NDArray[np.bool_]:
+        """Which rows have too small a sample for the normal law at this confidence."""
+        return is_small(self.effective, confidence)
 
     def taken(self, chosen: Rows) -> SmallSampleLaw:
         """The small-sample law of some of the rows."""
-        return SmallSampleLaw(self.effective[chosen], lambda level, rows: self.ends(level, chosen[rows]))
+        return SmallSampleLaw(
+            self.effective[chosen], lambda confidence, rows: self.ends(confidence, chosen[rows])
+        )
 
 
 def joined(
@@ -87,12 +92,12 @@ def joined(
         return None
     number_of, row_of = np.concatenate(law_of), np.concatenate(member)
 
-    def ends(level: float, rows: Rows) -> tuple[Floats, Floats]:
+    def ends(confidence: float, rows: Rows) -> tuple[Floats, Floats]:
         low, high = np.full((2, rows.size), np.nan)
         for law, number in numbers.items():
             mine = np.flatnonzero(number_of[rows] == number)
             if mine.size:
-                low[mine], high[mine] = law.ends(level, row_of[rows[mine]])
+                low[mine], high[mine] = law.ends(confidence, row_of[rows[mine]])
         return middle[rows] + scale[rows] * low, middle[rows] + scale[rows] * high
 
     return SmallSampleLaw(np.concatenate(effective), ends)
@@ -105,13 +110,13 @@ def mean_law(
     r = counts.sum(axis=1).astype(np.float64)
     rows, decode = found.rows, found.decode
 
-    def ends(level: float, chosen: Rows) -> tuple[Floats, Floats]:
-        low, high = weighted_interval(decode, counts[chosen], level)
+    def ends(confidence: float, chosen: Rows) -> tuple[Floats, Floats]:
+        low, high = weighted_interval(decode, counts[chosen], confidence)
         mine = np.flatnonzero(r[chosen] == n_reports)
         # If everybody answered, only the noise is random. Its worst case is used where it is below the variance of
         # evenly spread values with their noise; the choice does not depend on the data.
         if noise and mine.size and widest_variance(rows, decode) <= found.row_variances.mean() + 1 / 3:
-            below, above = noise_reach(rows, decode, n_reports, level)
+            below, above = noise_reach(rows, decode, n_reports, confidence)
             mean = counts[chosen[mine]] @ decode / n_reports
             low[mine], high[mine] = mean - above, mean + below
         return low, high
@@ -119,20 +124,27 @@ def mean_law(
     return SmallSampleLaw(effective_answers(r, errors, skew_size(rows, decode)), ends)
 
 
-def ratio_law(rows: Floats, first: Floats, second: Floats, counts: Floats, error: float) -> SmallSampleLaw:
-    """The small-sample law of a ratio of two means, first over second."""
+def ratio_law(
+    rows: Floats, first: Floats, second: Floats, counts: Floats, error: float, uncertain: bool
+) -> SmallSampleLaw:
+    """The small-sample law of a ratio of two means, first over second.
+
+    If the second mean is `uncertain`, this law is used for any number of answers, with the error probability divided by
+    _SELECTED: estimates are printed only where the second mean is significant, which may happen by chance.
+    """
     r = counts.sum()
     mean = (counts @ first) / (counts @ second) if counts @ second > 0 else 0.0
     residual = first - mean * second
     share = abs(float(counts @ second)) / r if r else 1.0
 
-    def ends(level: float, chosen: Rows) -> tuple[Floats, Floats]:
-        low, high = ratio_interval(first, second, counts, level)
+    def ends(confidence: float, chosen: Rows) -> tuple[Floats, Floats]:
+        low, high = ratio_interval(
+            first, second, counts, 1 - (1 - confidence) / (_SELECTED if uncertain else 1)
+        )
         return np.full(chosen.size, low), np.full(chosen.size, high)
 
-    return SmallSampleLaw(
-        effective_answers(np.array([r]), np.array([error * share]), skew_size(rows, residual)), ends
-    )
+    effective = effective_answers(np.array([r]), np.array([error * share]), skew_size(rows, residual))
+    return SmallSampleLaw(np.zeros(1) if uncertain else effective, ends)
 
 
 def frequency_law(found: Functional, counts: Rows, errors: Floats, n_reports: int) -> SmallSampleLaw:
@@ -143,13 +155,15 @@ def frequency_law(found: Functional, counts: Rows, errors: Floats, n_reports: in
     other, equal = decode.tolist()
     p, q = (1 - other) / (equal - other), -other / (equal - other)
 
-    def ends(level: float, chosen: Rows) -> tuple[Floats, Floats]:
+    def ends(confidence: float, chosen: Rows) -> tuple[Floats, Floats]:
         low, high = np.empty((2, chosen.size))
         for answers in np.unique(r[chosen]).tolist():
             mine = np.flatnonzero(r[chosen] == answers)
             named = counts[chosen[mine], 1].astype(np.float64)
             everybody = answers == n_reports
-            low[mine], high[mine] = category_interval(named, int(answers), p, q, level, everybody=everybody)
+            low[mine], high[mine] = category_interval(
+                named, int(answers), p, q, confidence, everybody=everybody
+            )
         return low, high
 
     return SmallSampleLaw(effective_answers(r, errors, equal - other), ends)

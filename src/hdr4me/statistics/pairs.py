@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.moments import shared_draw
+from hdr4me.framework.moments import sampled_variance, shared_draw
 from hdr4me.framework.small_samples import ratio_interval, weighted_interval
 from hdr4me.statistics.calibrate import functional, sample_variance, value_moments
+from hdr4me.statistics.coordinates import FREQUENCY
 from hdr4me.statistics.distribution import VARIANCE
 from hdr4me.statistics.intervals import (
     NO_LAW_BELOW,
@@ -26,13 +28,15 @@ from hdr4me.statistics.intervals import (
 )
 from hdr4me.statistics.shapes import has_law
 from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
-from hdr4me.survey import Dimension, Product, Survey
+from hdr4me.survey import Dimension, Product, Schema, Survey
 
 # The share of a group, and the variances behind a correlation, must be _SIGNIFICANT standard errors above 0, otherwise
 # the result is not significant. Below _CLEARLY standard errors a correlation has a note.
 _SIGNIFICANT, _CLEARLY = 3.0, 6.0
 # The small-sample law of a covariance allows for an error of the product of two means of this many standard errors.
 _SLACK = 2.0
+# The estimated shares of K categories have a correlation of about −1/(K − 1), which is ignored in larger tables.
+_MOST_CORRELATED = 256
 DOUBTFUL = "a variance is hardly larger than its standard error: the interval may have low coverage"
 
 
@@ -124,6 +128,15 @@ class By(OfTwo):
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         return f"{self.name} does not support {dimension.name!r}: use a number that is not optional, or a category"
 
+    def named(self, counted: Counted, names: Sequence[str], **options: Any) -> list[Part]:
+        """Shares come from a joint question about both attributes, if the survey has one."""
+        schema = counted.survey.schema
+        number = joint_question(schema, names) if self.name == "share_by" else None
+        if number is None:
+            return super().named(counted, names, **options)
+        self.check_options(options, "pairs")
+        return [_shares_by_joint(counted, number, *names)]
+
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         j, k = self.two(dimensions, options)
         first, second = (counted.survey.schema.dimensions[i] for i in (j, k))
@@ -140,6 +153,102 @@ class By(OfTwo):
 
 
 COVARIANCE, CORRELATION, MEAN_BY, SHARE_BY = Covariance(), Correlation(), By("mean_by"), By("share_by")
+
+
+# -- joint questions -----------------------------------------------------------------------------------------------
+
+
+def joint_question(schema: Schema, names: Sequence[str]) -> int | None:
+    """The position of the smallest joint dimension with these two attributes; None if there is none."""
+    found = [
+        j
+        for j, x in enumerate(schema)
+        if len(set(names)) == 2 and set(names) < {y.name for y in (*x.leaves, x)}
+    ]
+    return min(found, key=lambda j: len(schema.dimensions[j].categories), default=None)
+
+
+def joint_covariance(channel: Channel, shares: Floats, errors: Floats, answers: int, users: int) -> Floats:
+    """The covariance of the estimated shares of all categories; the variances only if there are many categories."""
+    if not 1 < answers or shares.size > _MOST_CORRELATED:
+        return np.asarray(errors**2)
+    f = np.maximum(shares, 0.0)
+    f /= f.sum()
+    noise = channel.response.covariance(np.eye(f.size), f)
+    return sampled_variance(noise, np.diag(f) - np.outer(f, f), users, 1.0 / answers)
+
+
+def fieller(
+    top: Any, bottom: Any, var_top: Any, cross: Any, var_bottom: Any, level: float
+) -> tuple[Any, Any]:
+    """Fieller's interval of top/bottom, two normal estimates; NaN where the denominator is not significant."""
+    z = float(ndtri((1 + level) / 2)) ** 2
+    a, b, c = bottom**2 - z * var_bottom, top * bottom - z * cross, top**2 - z * var_top
+    root, a = np.sqrt(np.maximum(b**2 - a * c, 0.0)), np.where(a > 0, a, np.nan)
+    return (b - root) / a, (b + root) / a
+
+
+def conditional_shares(
+    direct: Floats, covariance: Floats, level: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Each row of a table over its sum: the ratios, their standard errors, and Fieller's intervals cut to [0, 1].
+
+    The rows of a sum that is not significantly above 0 are NaN. `covariance` is that of all cells, or their variances.
+    """
+    value, error, low, high = np.full((4, *direct.shape), np.nan)
+    k = direct.shape[1]
+    for g, cells in enumerate(direct):
+        own = slice(g * k, (g + 1) * k)
+        block = np.diag(covariance[own]) if covariance.ndim == 1 else covariance[own, own]
+        total, variance, cross, whole = cells.sum(), np.diag(block), block.sum(axis=1), block.sum()
+        if total > _SIGNIFICANT * np.sqrt(whole):
+            value[g] = cells / total
+            spread = variance - 2 * value[g] * cross + value[g] ** 2 * whole
+            error[g] = np.sqrt(np.maximum(spread, 0.0)) / total
+            ends = fieller(cells, total, variance, cross, whole, level)
+            low[g], high[g] = (np.clip(end, 0.0, 1.0) for end in ends)
+    return value, error, low, high
+
+
+def _shares_by_joint(counted: Counted, number: int, own: str, group: str) -> Part:
+    """The share of each category of one attribute in each group of another, from the question about both."""
+    (rows,) = FREQUENCY.parts(counted, [number])
+    schema = counted.survey.schema
+    leaves = schema.dimensions[number].leaves
+    names, shape = [x.name for x in leaves], [len(x.categories) for x in leaves]
+    answers = int(rows.n_answers)
+    channel = channel_of(counted.survey, number)[0]
+    covariance = joint_covariance(channel, rows.value, rows.error, answers, counted.n_reports)
+    turn = [names.index(group), names.index(own)]
+    others = tuple(i for i in range(len(names)) if i not in turn)
+    direct = rows.value.reshape(shape).sum(axis=others)
+    if covariance.ndim == 1:
+        covariance = covariance.reshape(shape).sum(axis=others)
+    else:
+        both = others + tuple(len(names) + i for i in others)
+        covariance = covariance.reshape(shape + shape).sum(axis=both)
+    if turn[0] > turn[1]:
+        direct = direct.T
+        covariance = covariance.T if covariance.ndim == 2 else covariance.transpose(1, 0, 3, 2)
+    cells = direct.size
+    covariance = covariance.reshape(cells) if covariance.ndim == 2 else covariance.reshape(cells, cells)
+    value, error, _, _ = conditional_shares(direct, covariance, 0.95)
+
+    def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
+        _, _, low, high = conditional_shares(direct, covariance, level)
+        return low.ravel(), high.ravel()
+
+    first, second = (leaves[names.index(name)].categories for name in (own, group))
+    return Part(
+        schema.index(own) if own in schema.names else number,
+        tuple(f"{a} | {b}" for b in second for a in first),
+        value.ravel(),
+        error.ravel(),
+        answers,
+        not_significant=np.isnan(value.ravel()),
+        intervals=intervals,
+        notes=(NO_LAW_NOTE if answers < NO_LAW_BELOW else "",) * cells,
+    )
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
@@ -23,13 +24,14 @@ from hdr4me.mechanisms.priors import as_prior
 from hdr4me.statistics.calibrate import Floats
 
 # The shares of the second round's users that may be the control group.
-CONTROLS = (0.2, 0.35, 0.5, 0.65, 0.8)
+CONTROLS = (0.2, 0.35, 0.5, 0.65)
 # A range is narrowed if intervals become narrower by the factor WORTH, the squared error is at most MOST_ERROR times
 # that of one round, and at least the share LEAST of its width is kept.
 WORTH, MOST_ERROR, LEAST = 1.15, 0.98, 0.05
 _ENDS = 17  # ends that are tried, at most
 # An excess is certain from this many standard errors on; z is the quantile of a 95 % interval.
 CERTAIN, _Z = 2.5, 1.96
+LONG = 0.8  # the share of the error probability beyond the limit with the larger standard error
 # The table of least mean variance decides on the next round's ranges; each number gets the better one of GENERAL.
 NEXT = "optimal_mean"
 GENERAL = ("optimal", NEXT)
@@ -81,7 +83,14 @@ class Excesses:
 
 
 def narrowed(
-    excesses: Excesses, values: Floats, shares: Floats, one: float, noise: float, n: tuple[float, float]
+    excesses: Excesses,
+    values: Floats,
+    shares: Floats,
+    one: float,
+    noise: float,
+    n: tuple[float, float],
+    pilot: float,
+    cells: Floats | None = None,
 ) -> Range:
     """The range with the narrowest interval.
 
@@ -97,13 +106,15 @@ def narrowed(
         The variance that the second round's table adds to a value on [−1, 1].
     n
         The reports on the full range (pilot and control group), and those on the narrower one.
+    pilot, cells
+        The pilot's reports, and their shares of the cells; by default those of the distribution.
     """
     levels = excesses.levels
     ends = np.unique(np.append(levels[:: -(-levels.size // _ENDS)], levels[-1]))
     k = len(ends)
     decoders = [excesses.value, *map(excesses.above, ends), *map(excesses.below, ends)]
-    mean, covariance = excesses.moments(decoders)
-    covariance = covariance / n[0]
+    covariance = excesses.moments(decoders)[1] / n[0]
+    mean = excesses.moments(decoders, cells)[0]
     whole, best = one / sum(n), Range()
     for i in range(k):
         for j in range(i + 1, k):
@@ -116,12 +127,27 @@ def narrowed(
             own = [0, 1 + j, 1 + k + i]
             part = covariance[np.ix_(own, own)]
             variances = [best_weight(narrow, part, side)[1] for side in ((1, 0), (0, -1), (1, -1))]
-            excess = np.clip(mean[own[1:]], 0.0, CERTAIN * np.sqrt(np.maximum(part.diagonal()[1:], 0.0)))
-            reach = np.sqrt(variances[0]) + np.sqrt(variances[1])
-            gain, worst = float(2 * np.sqrt(whole) / (reach + excess.sum() / _Z)), float(variances[2] / whole)
+            deviation = np.sqrt(np.maximum(part.diagonal()[1:], 0.0))
+            # The pilot's estimate of an excess is noisy: its standard error is subtracted.
+            excess = np.clip(mean[own[1:]] - deviation * np.sqrt(n[0] / pilot), 0.0, CERTAIN * deviation)
+            up, down = tails(_Z, j < k - 1, i > 0)
+            reach = up * np.sqrt(variances[0]) + down * np.sqrt(variances[1]) + excess.sum()
+            gain, worst = float(2 * _Z * np.sqrt(whole) / reach), float(variances[2] / whole)
             if worst <= MOST_ERROR and gain > best.gain:
                 best = Range(float(ends[i]), float(ends[j]), gain, worst)
     return best if best.gain >= WORTH else Range()
+
+
+def tails(t: float, above: bool, below: bool) -> tuple[float, float]:
+    """The quantiles of the upper and the lower limit, instead of t for both, of a range that is narrowed on one side.
+
+    The limit on that side has a larger standard error and gets the share LONG of the error probability: the interval is
+    about 3 % shorter.
+    """
+    if above == below:
+        return t, t
+    long, short = (-float(ndtri(2 * ndtr(-t) * share)) for share in (LONG, 1 - LONG))
+    return (long, short) if above else (short, long)
 
 
 def best_weight(narrow: float, covariance: Floats, side: tuple[float, float]) -> tuple[float, float]:
@@ -175,7 +201,8 @@ def predict_rounds(
         excesses, noise = Excesses(marginal, cells), float(later.mean_variance())
         for share in CONTROLS:
             full = pilot + (1.0 - pilot) * share
-            found = narrowed(excesses, law.values, law.shares, variance, noise, (full * n, (1.0 - full) * n))
+            parts = full * n, (1.0 - full) * n
+            found = narrowed(excesses, law.values, law.shares, variance, noise, parts, pilot * n)
             if found.gain > best.gain:
                 best, control = found, share
     return Predicted(one, one / best.gain, best.low, best.high, control)

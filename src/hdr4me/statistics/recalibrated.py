@@ -101,6 +101,11 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
     )
 
 
+def _in_sentence(advice: str) -> str:
+    """The advice with a small first letter, unless it begins with a name."""
+    return advice if advice.startswith(("HDR4ME", "James", "SURE")) else advice[0].lower() + advice[1:]
+
+
 def _means(answer: Answer, method: str, options: dict[str, Any]) -> _Part | None:
     rows = _known(answer, "mean")
     if not rows.size or method not in OPTIONS:
@@ -116,7 +121,7 @@ def _means(answer: Answer, method: str, options: dict[str, Any]) -> _Part | None
         **options,
     )
     error = np.full(rows.size, np.nan) if found.standard_error is None else found.standard_error
-    return _Part(rows, found.enhanced_mean, error, found.advice, found)
+    return _Part(rows, found.enhanced_mean, error, f"Means: {_in_sentence(found.advice)}", found)
 
 
 def _known(answer: Answer, *statistics: str) -> Rows:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.accounting.rounds import staleness
 from hdr4me.channels import Channel
 from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
@@ -20,7 +21,6 @@ from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.layout import Layout
 
 Progress = Callable[[int, int], None]
-STALE = "memoized responses: may be stale where a device's row budget is spent"
 
 
 class Counted(Protocol):
@@ -106,6 +106,23 @@ class Statistic(ABC):
         options
             The options of this statistic, by name.
         """
+
+    def named(self, counted: Counted, names: Sequence[str], **options: Any) -> list[Part]:
+        """The rows of the dimensions with these names; an error if the statistic does not support one of them.
+
+        Parameters
+        ----------
+        counted, names
+            A tally, and the names that a user gives.
+        options
+            The options of this statistic, by name.
+        """
+        survey = counted.survey
+        chosen = [survey.schema.index(name) for name in names]
+        for j in chosen:
+            if not _supports(self, counted, j):
+                raise InvalidInput(self.refusal(survey.schema.dimensions[j], channel_of(survey, j)[0]))
+        return self.parts(counted, chosen, **options)
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         """Why the statistic does not support a dimension, and what to do instead."""
@@ -199,14 +216,9 @@ def ask(
         raise InvalidInput(f"a statistic is estimated from a Tally, not from a {type(counted).__name__}")
     asked, survey = STATISTICS[statistic], counted.survey
     if dimensions is None:
-        chosen = [j for j in range(len(survey.schema)) if _supports(asked, counted, j)]
-    else:
-        names = [dimensions] if isinstance(dimensions, str) else list(dimensions)
-        chosen = [survey.schema.index(name) for name in names]
-        for j in chosen:
-            if not _supports(asked, counted, j):
-                raise InvalidInput(asked.refusal(survey.schema.dimensions[j], channel_of(survey, j)[0]))
-    parts = asked.parts(counted, chosen, **options)
+        dimensions = [x.name for j, x in enumerate(survey.schema) if _supports(asked, counted, j)]
+    names = [dimensions] if isinstance(dimensions, str) else list(dimensions)
+    parts = asked.named(counted, names, **options)
     return answer_of(counted, [(asked.name, part) for part in parts], options.get("progress"))
 
 
@@ -218,8 +230,6 @@ def answer_of(counted: Counted, pairs: list[tuple[str, Part]], progress: Progres
     """The answer with the rows of these parts, each with the name of its statistic."""
     survey = counted.survey
     parts = [part for _, part in pairs]
-    # A second stage shows that responses are memoized; a tally does not show which round it is of.
-    stale = STALE if survey.memoized_epsilon > survey.epsilon else ""
 
     def each(name: str, dtype: Any) -> NDArray[Any]:
         """The values of an attribute for each row; a single value is repeated."""
@@ -247,9 +257,8 @@ def answer_of(counted: Counted, pairs: list[tuple[str, Part]], progress: Progres
         not_significant=each("not_significant", np.bool_),
         intervals=_intervals(parts, scale, middle, progress),
         small_sample=joined([(len(part.categories), part.small_sample) for part in parts], scale, middle),
-        notes=tuple(
-            "; ".join(filter(None, (note, stale))) for part in parts for note in _notes(counted, part)
-        ),
+        notes=tuple(note for part in parts for note in _notes(counted, part)),
+        stale=staleness(survey, getattr(counted, "round_number", None)),
     )
 
 

@@ -27,6 +27,7 @@ from hdr4me.survey.values import (
     is_missing_number,
     is_unicode,
     label,
+    plain,
     refused,
 )
 from hdr4me.survey.vector import Vector
@@ -125,12 +126,15 @@ class Bucket(Dimension):
     def __post_init__(self) -> None:
         check_name(self.name)
         edges: Any = self.edges
-        numbers = isinstance(edges, Iterable) and all(
-            isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) for x in edges
-        )
-        if not numbers or len(edges) < 3 or any(a >= b for a, b in pairwise(edges)):
+        numbers = [plain(x) for x in edges] if isinstance(edges, Iterable) else []
+        if (
+            not all(isinstance(x, int | float) and not isinstance(x, bool) for x in numbers)
+            or len(numbers) < 3
+            or not all(math.isfinite(as_number(x)) for x in numbers)
+            or any(a >= b for a, b in pairwise(map(as_number, numbers)))
+        ):
             raise refused(self.name, f"edges = {edges!r} must be at least three increasing numbers")
-        object.__setattr__(self, "edges", tuple(float(x) for x in edges))
+        object.__setattr__(self, "edges", tuple(as_number(x) for x in numbers))
         if self.default is not None and not self.edges[0] <= as_number(self.default) <= self.edges[-1]:
             raise refused(
                 self.name, f"default = {self.default!r} must lie between the first and the last edge"
@@ -141,7 +145,8 @@ class Bucket(Dimension):
     @cached_property
     def categories(self) -> tuple[str, ...]:
         """The ranges."""
-        return tuple(f"{low:g} to {high:g}" for low, high in zip(self.edges, self.edges[1:], strict=False))
+        ends = [label(x) or repr(x) for x in self.edges]
+        return tuple(f"{low} to {high}" for low, high in pairwise(ends))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -310,11 +315,6 @@ class Hash(Dimension):
     def expected(self) -> str:
         return "a text"
 
-    @property
-    def example(self) -> str:
-        """A text."""
-        return "example"
-
     def bucket(self, text: str) -> int:
         """The number of the bucket of a text."""
         found = sha256(f"{self.seed}:{text}".encode()).digest()
@@ -399,11 +399,6 @@ class Prefix(_Composed):
     @property
     def expected(self) -> str:
         return f"a text that begins with {self.prefix[0].expected}"
-
-    @property
-    def example(self) -> Any:
-        """A text whose beginning is usable."""
-        return getattr(self.prefix[0], "example", self.categories[0])
 
     def _cut(self, value: Any) -> Any:
         text = _text(value)

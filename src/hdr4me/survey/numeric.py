@@ -127,7 +127,7 @@ class Product(Dimension):
         s = 2·((a − low_a)/(high_a − low_a)) − 1,   t = 2·((b − low_b)/(high_b − low_b)) − 1,   x = s·t,
 
     the answer is about x, which lies in [−1, 1]. The position among L levels is (x + 1)/2·(L − 1)·2^16, rounded to the
-    nearest integer (a half to even), as for every number. In the original units, x stands for
+    nearest integer (a half to even), as for every number. In the original units, x represents
     (a − middle_a)·(b − middle_b), whose range is plus and minus the product of both half-widths.
 
     Parameters

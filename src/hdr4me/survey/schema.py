@@ -11,12 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.errors import FormatError, InvalidInput, suggestion
 from hdr4me.survey.canonical import parse, shallow
 from hdr4me.survey.category_file import looking_in, read_list
 from hdr4me.survey.dimension import Dimension, dimension_from_dict
-from hdr4me.survey.values import as_number, first_twice, suggestion
+from hdr4me.survey.values import as_number, first_twice
 
+_LONGEST = 200  # characters of parameters in a notebook
 _SHOWN = 20  # dimensions shown in a notebook
 MAX_DIMENSIONS = 65536  # two bytes in a report give the question
 
@@ -82,7 +83,7 @@ class Schema:
         from hdr4me.pages.html import paragraph, table
 
         shown = self.dimensions[:_SHOWN]
-        rows = [[x.name, x.kind, repr(x).removeprefix(type(x).__name__)[:200]] for x in shown]
+        rows = [[x.name, x.kind, _parameters(x)] for x in shown]
         more = len(self) - len(shown)
         return table(["dimension", "type", "parameters"], rows) + (
             paragraph(f"… and {more:,} more") if more else ""
@@ -124,7 +125,9 @@ class Schema:
     def from_dict(cls, document: Any) -> Schema:
         """The schema of a document; the `type` of a dimension may be omitted."""
         if not isinstance(document, Mapping) or set(document) != {"dimensions"}:
-            raise FormatError("a schema must be an object with one field, dimensions")
+            raise FormatError(
+                "a schema must be an object with one field, dimensions; records are a JSON array or JSON lines"
+            )
         if not isinstance(document["dimensions"], list):
             raise FormatError("dimensions must be a list")
         return cls(dimension_from_dict(item) for item in document["dimensions"])
@@ -146,6 +149,13 @@ class Schema:
                 return cls.from_dict(_with_categories(document, Path(path).parent))
         except (FormatError, InvalidInput) as error:
             raise FormatError(f"{path} is not a schema: {error}") from error
+
+
+def _parameters(dimension: Dimension) -> str:
+    """The parameters of a dimension in one line."""
+    given = {key: value for key, value in dimension.to_dict().items() if key not in ("name", "type")}
+    text = ", ".join(f"{key} = {value!r}" for key, value in given.items())
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
 
 
 def _with_categories(document: Any, folder: Path) -> Any:

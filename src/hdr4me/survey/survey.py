@@ -34,6 +34,7 @@ FORMAT, VERSION = "hdr4me-survey", 2
 _SETTINGS = ("epsilon", "n_sampled", "name")
 _FIELDS = {"format", "version", "dimensions", "questions", "channels", "fingerprint", *_SETTINGS}
 _SHOWN = 20  # questions shown in a notebook
+_MOST_ROWS = 65_536
 _LARGE = 10.0  # a larger budget of one report gives a warning
 
 
@@ -41,7 +42,7 @@ _LARGE = 10.0  # a larger budget of one report gives a warning
 class Survey:
     """A list of questions: each has one or more dimensions and a channel that randomizes them.
 
-    Each user answers m = `sampled` questions, each under ε/m. A survey is a JSON document that includes its channels,
+    Each person answers m = `sampled` questions, each under ε/m. A survey is a JSON document that includes its channels,
     so that a client in any language needs nothing else. Every report and tally carries its SHA-256 `fingerprint`.
 
     Parameters
@@ -53,7 +54,7 @@ class Survey:
     mechanism
         The mechanism for numbers: its name, or an object with a method `exact()`.
     sampled
-        The number of questions that each user answers.
+        The number of questions that each person answers.
     categorical
         The mechanism for categories; "auto" chooses the one with the smallest predicted error.
     name
@@ -76,6 +77,10 @@ class Survey:
     tolerance
         The accuracy that the survey is planned for (`Tolerance`). It is part of the document, so that the collector's
         dashboard compares the results with it; a survey without it has the same document as before.
+    row_budget
+        For repeated collection with memoized responses: the number of new values that a device may pay for at each
+        question. Later rounds then have no intervals of their own, because responses may be stale. It is part of the
+        document, as the tolerance is; None for a survey that is answered once.
 
     Examples
     --------
@@ -94,6 +99,7 @@ class Survey:
     questions: tuple[Question, ...]
     name: str
     tolerance: Tolerance | None
+    row_budget: int | None
 
     def __init__(
         self,
@@ -110,6 +116,7 @@ class Survey:
         purpose: str | None = None,
         memoized_epsilon: float | None = None,
         tolerance: Tolerance | None = None,
+        row_budget: int | None = None,
     ) -> None:
         from hdr4me.survey.design import check_memoized, design, mechanism_for
 
@@ -129,7 +136,7 @@ class Survey:
             if memoized_epsilon is None
             else split_budget(float(memoized_epsilon), int(sampled)),
         )
-        self._adopt(schema, float(epsilon), int(sampled), questions, name, tolerance)
+        self._adopt(schema, float(epsilon), int(sampled), questions, name, tolerance, row_budget)
         warn_if_large(self.epsilon)
 
     @classmethod
@@ -142,19 +149,20 @@ class Survey:
         questions: Sequence[Question],
         name: str = "",
         tolerance: Tolerance | None = None,
+        row_budget: int | None = None,
     ) -> Survey:
         """A survey from existing questions, which are checked.
 
         Parameters
         ----------
-        schema, epsilon, sampled, name, tolerance
+        schema, epsilon, sampled, name, tolerance, row_budget
             As for a new survey.
         questions
             The questions; every dimension must be in exactly one of them.
         """
         _check(schema, epsilon, sampled, name)
         survey = cls.__new__(cls)
-        survey._adopt(schema, float(epsilon), int(sampled), tuple(questions), name, tolerance)
+        survey._adopt(schema, float(epsilon), int(sampled), tuple(questions), name, tolerance, row_budget)
         return survey
 
     def _adopt(
@@ -165,10 +173,13 @@ class Survey:
         questions: tuple[Question, ...],
         name: str,
         tolerance: Tolerance | None,
+        row_budget: int | None,
     ) -> None:
         check_questions(schema, questions)
         check_budget(epsilon, sampled, len(questions))
-        values = (schema, epsilon, sampled, questions, name, tolerance)
+        if row_budget is not None and not (type(row_budget) is int and 1 <= row_budget <= _MOST_ROWS):
+            raise InvalidInput.of("row_budget", row_budget, f"an integer from 1 to {_MOST_ROWS}")
+        values = (schema, epsilon, sampled, questions, name, tolerance, row_budget)
         for field, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, field, value)
         if sampled > 1 and self.weighted:
@@ -196,7 +207,7 @@ class Survey:
             channel = self.questions[q].channel
             return (
                 channel.mechanism,
-                channel.kind,
+                type(channel).__name__,
                 channel.n_inputs,
                 channel.epsilon,
                 str(channel.likelihood_ratio),
@@ -240,7 +251,7 @@ class Survey:
         return len({question.weight for question in self.questions}) > 1
 
     def inclusion(self, question: int) -> Fraction:
-        """The probability that a user answers a question: m over the number of questions, or its share of weights."""
+        """The probability that a person answers a question: m over the number of questions, or its share of weights."""
         if not self.weighted:
             return Fraction(self.sampled, len(self.questions))
         return Fraction(self.questions[question].weight, sum(q.weight for q in self.questions))
@@ -288,6 +299,7 @@ class Survey:
             "questions": questions,
             "channels": [channel.to_dict() for channel in self.channels],
             **({} if self.tolerance is None else {"tolerance": self.tolerance.to_dict()}),
+            **({} if self.row_budget is None else {"row_budget": self.row_budget}),
         }
 
     @cached_property
@@ -330,7 +342,13 @@ class Survey:
             given = document.get("tolerance")
             tolerance = None if given is None else Tolerance.from_dict(given, schema)
             survey = cls.from_questions(
-                schema, questions=questions, epsilon=epsilon, sampled=sampled, name=name, tolerance=tolerance
+                schema,
+                questions=questions,
+                epsilon=epsilon,
+                sampled=sampled,
+                name=name,
+                tolerance=tolerance,
+                row_budget=document.get("row_budget"),
             )
         except InvalidInput as error:
             raise FormatError(f"not a valid survey: {error}") from error
@@ -394,7 +412,7 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
     version = document.get("version")
     if type(version) is not int or version != VERSION:
         raise FormatError(f"survey of version {version!r}: this program supports version {VERSION}")
-    if odd := (set(document) - {"tolerance"}) ^ _FIELDS:
+    if odd := (set(document) - {"tolerance", "row_budget"}) ^ _FIELDS:
         raise FormatError(f"not a survey: fields missing or unknown: {', '.join(sorted(map(repr, odd)))}")
     return document
 

@@ -15,7 +15,6 @@ from typing import Any
 from hdr4me.errors import InvalidInput
 
 _WHOLE = re.compile("-?[0-9]+[.]0+")
-_SHOWN = 8  # names in an error message
 NO_TIMES = "not dates or times"
 _MISSING = ("", "na", "n/a", "nan", "-nan", "+nan", "null", "none")
 
@@ -52,30 +51,15 @@ def first_twice(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """The end of an error message about an unknown name: the nearest known name, or all if there are few.
-
-    >>> suggestion("Age", ["age", "income"]), suggestion("x", ["age", "income"])
-    ("; did you mean 'age'?", '; known are age, income')
-    """
-    from difflib import get_close_matches
-
-    names = list(known)
-    lower = {name.lower(): name for name in names}
-    near = get_close_matches(name.lower(), lower, 1, 0.6)
-    if near:
-        return f"; did you mean {lower[near[0]]!r}?"
-    shown = ", ".join(names[:_SHOWN])
-    return f"; known are {shown}" + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
-
-
 def as_number(value: Any) -> float:
     """A number, or the number in a string; NaN if there is none. Booleans are 1 and 0."""
     try:
         if type(value).__name__ == "MaskedConstant":  # NumPy's missing value: float() would warn
             return math.nan
-        if isinstance(value, str) and value.strip().lower() in ("true", "false"):
-            return float(value.strip().lower() == "true")
+        if isinstance(value, str):
+            value = value.strip()  # float() does not strip every kind of white space
+            if value.lower() in ("true", "false"):
+                return float(value.lower() == "true")
         try:
             return float(value)
         except OverflowError:  # an integer beyond the range of floats
@@ -109,9 +93,8 @@ def check_name(name: Any) -> None:
 
 
 def is_unicode(text: str) -> bool:
-    return not any(
-        "\ud800" <= character <= "\udfff" for character in text
-    )  # a lone surrogate has no UTF-8 form
+    # A lone surrogate has no UTF-8 form.
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def plain(value: Any) -> Any:

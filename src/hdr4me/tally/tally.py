@@ -41,6 +41,9 @@ class Tally:
     >>> one = Tally(survey).add(Client(survey).report({"age": 31}) for _ in range(100))
     >>> (one + one).n_reports, one + Tally(survey) == one
     (200, True)
+
+    `round_number` is the number of the round, from 1, in a repeated collection with memoized responses: answers of
+    rounds after the survey's row budget say that they may be stale.
     """
 
     def __init__(self, survey: Survey) -> None:
@@ -52,6 +55,7 @@ class Tally:
         self.n_reports = 0
         self._rejected: Counter[str] = Counter()
         self.data_quality: DataQuality | None = None
+        self.round_number: int | None = None
 
     # -- adding ------------------------------------------------------------------------------------------------
 
@@ -185,7 +189,7 @@ class Tally:
         total.counts += self.counts + other.counts
         total.n_reports = self.n_reports + other.n_reports
         both = self._rejected + other._rejected
-        # Unlike reports, rejected ones have no upper limit, because anybody can send them. The count saturates at the
+        # Unlike reports, rejected ones have no upper limit, because anyone can send them. The count saturates at the
         # largest number that a file can hold, so the result does not depend on the order and can be saved.
         total._rejected = Counter({reason: min(number, _LARGEST) for reason, number in both.items()})
         known = [tally.data_quality for tally in (self, other) if tally.data_quality is not None]

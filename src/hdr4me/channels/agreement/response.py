@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
 
-_CHUNK = (
-    1 << 12
-)  # users whose random bits are generated together, so that they fit into the second-level cache
+# Users whose random bits are generated together, so that they fit into the second-level cache.
+_CHUNK = 1 << 12
 
 
 class AgreementResponse(KSubsetResponse):

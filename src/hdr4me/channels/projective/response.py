@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
 
-_PART = (
-    24  # bits of counts that are transformed together; rounding errors stay below 1/100, so sums are exact
-)
+# Bits of counts that are transformed together; rounding errors stay below 1/100, so sums are exact.
+_PART = 24
 _INVERSES_UP_TO = 4096  # largest prime with a stored table of inverses
 
 

@@ -197,18 +197,14 @@ class Table(IntegerTable):
 
     Parameters
     ----------
-    mechanism
-        The name of the design.
-    epsilon
-        The privacy budget of an answer.
+    mechanism, epsilon
+        The name of the design, and the privacy budget of an answer.
     decoders
         The decoded values of the cells, by the name of the decoder.
-    weights
-        One row of integers for each input.
+    weights, stages
+        One row of integers for each input; the memoized and the fresh table whose product they are, if there are any.
     parts
         The input of each dimension; one number with a level for each row unless given.
-    stages
-        The memoized and the fresh table with the product `weights`, for memoized responses (`hdr4me.client`).
 
     Examples
     --------
@@ -318,18 +314,12 @@ class UnaryEncoding(IntegerTable):
 
     Parameters
     ----------
-    mechanism
-        The name of the design.
-    epsilon
-        The privacy budget of an answer.
+    mechanism, epsilon
+        The name of the design, and the privacy budget of an answer.
     size
         The number of categories.
-    decode
-        The decoded value of each cell of an entry.
-    weights
-        The two rows of integers.
-    stages
-        The memoized and the fresh table with the product `weights`, for memoized responses (`hdr4me.client`).
+    weights, decode, stages
+        The two rows of integers, the decoded value of each cell, and the two stages of memoized responses, if any.
 
     Examples
     --------

@@ -43,6 +43,7 @@ class TableResponse(Response):
     """A number, an optional number, or one of several numbers that share a table."""
 
     in_order = False
+    alike = True  # each dimension has one coordinate
 
     @cached_property
     def _cells(self) -> Cells:

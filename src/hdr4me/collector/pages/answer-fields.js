@@ -31,7 +31,8 @@ const numeric = (dimension, id) => {
   slider.setAttribute("aria-hidden", "true"); // the number says the same
   slider.addEventListener("input", () => (number.value = slider.value));
   number.addEventListener("input", () => number.value !== "" && (slider.value = number.value));
-  const note = `${low} to ${high}${dimension.optional ? "; no answer counts too" : ""}`;
+  const unit = dimension.unit ? ` ${dimension.unit}` : "";
+  const note = `${low} to ${high}${unit}${dimension.optional ? "; no answer counts too" : ""}`;
   return {
     control: make("div", { className: "number" }, number, slider),
     note,
@@ -75,28 +76,71 @@ const selection = ({ categories, at_most: most }, id) => {
   };
 };
 
-/** The types of dimension that have a control. */
-export const KINDS = { numeric, categorical, selection };
+const bucket = ({ edges }, id) => numeric({ low: edges[0], high: edges.at(-1) }, id);
 
-const field = (dimension, j) => {
+const text = (dimension, id) => {
+  const input = make("input", { id, type: "text", autocomplete: "off" });
+  return {
+    control: input,
+    note: "",
+    value: () => (input.value.trim() ? input.value : null),
+    fill: () => (input.value = partOf(dimension).categories?.[0] ?? "example"),
+  };
+};
+
+/** The dimension that a prefix cuts a text for; another dimension itself. */
+const partOf = (dimension) => dimension.prefix?.[0] ?? dimension;
+
+/** The controls of the types of dimension that read a column. */
+const KINDS = { numeric, categorical, selection, bucket, hash: text, prefix: text };
+
+/** Each column with the dimension or part that reads it, and the dimensions that are computed from it. */
+const columnsOf = (dimensions) => {
+  const columns = new Map();
+  for (const dimension of dimensions)
+    for (const part of dimension.product ? [] : (dimension.joint ?? dimension.outer ?? [dimension])) {
+      const own = partOf(part);
+      const name = own.column ?? own.name;
+      const found = columns.get(name);
+      const first = found?.dimension ?? { ...part, name, default: own.default, optional: own.optional };
+      columns.set(name, { dimension: first, used: [...(found?.used ?? []), dimension] });
+    }
+  for (const dimension of dimensions)
+    for (const name of dimension.product ?? []) columns.get(name).used.push(dimension);
+  return [...columns.values()];
+};
+
+/** Whether every column has a control. */
+export const isSupported = ({ dimensions }) => columnsOf(dimensions).every(({ dimension }) => KINDS[dimension.type]);
+
+// The other columns that one random answer represents together with this one.
+const together = ({ name }, used) => {
+  const parts = used.flatMap(({ joint, outer, product }) => joint ?? outer ?? product?.map((own) => ({ name: own })) ?? []);
+  const others = new Set(parts.map((part) => partOf(part).column ?? partOf(part).name));
+  others.delete(name);
+  return others.size ? `asked together with ${[...others].map(plain).join(", ")}` : "";
+};
+
+const field = ({ dimension, used }, j) => {
   const id = `field-${j}`;
-  const { control, note, value, fill } = KINDS[dimension.type](dimension, id);
+  const { control, note: own, value, fill } = KINDS[dimension.type](dimension, id);
+  const note = [own, together(dimension, used)].filter(Boolean).join("; ");
   const several = dimension.type == "selection";
   const name = make(several ? "legend" : "label", { textContent: plain(dimension.name) });
   if (!several) name.htmlFor = id;
   const hint = make("span", { className: "range", id: `${id}-note`, textContent: note });
   const mark = make("span", { className: "mark", hidden: true, textContent: "drawn" });
-  if (note && control.matches("select, div.number"))
-    control.querySelector("input")?.setAttribute("aria-describedby", hint.id);
+  if (note && control.matches("select, input, div.number"))
+    (control.querySelector("input") ?? control).setAttribute("aria-describedby", hint.id);
   const head = several ? name : make("div", { className: "head" }, name, hint, mark);
   if (several) name.append(" ", hint, " ", mark);
   const element = make(several ? "fieldset" : "div", { className: "field" }, head, control);
-  return { dimension, element, mark, value, fill };
+  return { dimension, used, element, mark, value, fill };
 };
 
 /** The fields of a survey; points of one curve are folded together. */
 export const fieldsOf = (survey, place) => {
-  const fields = survey.dimensions.map(field);
+  const fields = columnsOf(survey.dimensions).map(field);
   const curves = new Map();
   for (const one of fields) {
     const { curve } = one.dimension;

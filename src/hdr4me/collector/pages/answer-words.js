@@ -24,10 +24,29 @@ export const questionsOf = ({ version, dimensions, randomizers, questions, chann
         channel: channels[question.channel],
       }));
 
+const sizeOf = ({ categories, edges, buckets, prefix }) =>
+  prefix ? sizeOf(prefix[0]) : (buckets ?? edges?.length - 1) || categories.length;
+
+/** The name of category k of a dimension; the last part of a joint dimension varies fastest. */
+export const category = (dimension, k) => {
+  const { joint, prefix, edges, buckets, categories = [] } = dimension;
+  if (joint)
+    return joint
+      .toReversed()
+      .map((part) => {
+        const own = k % sizeOf(part);
+        k = (k - own) / sizeOf(part);
+        return category(part, own);
+      })
+      .reverse()
+      .join(" × ");
+  if (prefix) return category(prefix[0], k);
+  return edges ? `${edges[k]} to ${edges[k + 1]}` : buckets ? `bucket ${k}` : categories[k];
+};
+
 /** The meaning of an answer's fields in words. */
-export const meaning = ({ dimensions, channel }, fields) => {
-  const [{ categories = [] }] = dimensions;
-  const named = (k) => (k < categories.length ? `“${categories[k]}”` : "no choice");
+export const meaning = ({ dimensions: [dimension], channel }, fields) => {
+  const named = (k) => (category(dimension, k) === undefined ? "no choice" : `“${category(dimension, k)}”`);
   const { kind, family, weights } = channel;
   if (kind == "entries") {
     const yes = fields.flatMap((bit, k) => (bit ? [named(k)] : []));
@@ -35,6 +54,7 @@ export const meaning = ({ dimensions, channel }, fields) => {
   }
   if (kind == "category" || (family?.name == "subset" && family.chosen == 1)) return `the category ${named(fields[0])}`;
   if (family?.name == "projective") return `number ${fields[0]}, which represents many categories at once`;
+  if (family?.name == "codebook") return `vector ${fields[1]} of the list of random vectors number ${fields[0]}`;
   if (family) return `the set of ${list([...new Set(fields.map(named))])}`;
   return `the number ${fields[0]}, one of 0 to ${weights[0].length - 1}`;
 };

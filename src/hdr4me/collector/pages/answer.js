@@ -1,6 +1,6 @@
 // The answer page. The browser client does the work; this page shows what it does.
 import { Client } from "/client/hdr4me.js";
-import { KINDS, fieldsOf, make } from "./answer-fields.js";
+import { fieldsOf, isSupported, make } from "./answer-fields.js";
 import { budget, maximumPosterior, meaning, odds, percent, plain, questionsOf } from "./answer-words.js";
 
 const at = (id) => document.getElementById(id);
@@ -37,7 +37,7 @@ async function begin() {
     );
   });
   if (client.survey.fingerprint != fingerprint) throw new Error("The collector sent a survey with another fingerprint than it announced.");
-  if (!given.dimensions.every(({ type }) => KINDS[type]))
+  if (!isSupported(given))
     throw new Error("This page does not support all questions of this survey, so this browser does not answer it.");
   show(client, given);
 }
@@ -95,7 +95,7 @@ function show(client, given) {
       ? "This was the whole report."
       : "This is the whole report. It is drawn once and shown again without new noise.";
     const drawn = new Set((report?.answers ?? []).flatMap(([q]) => questions[q].dimensions.map(({ name }) => name)));
-    for (const { dimension, mark } of fields) mark.hidden = !drawn.has(dimension.name);
+    for (const { used, mark } of fields) mark.hidden = !used.some(({ name }) => drawn.has(name));
     for (const { folded } of fields) if (folded) folded.mark.hidden = folded.points.every(({ mark }) => mark.hidden);
     if (!report) return;
     at("preview").textContent = JSON.stringify(report, null, 1).replace(

@@ -46,9 +46,9 @@ export function showProgress(status) {
 }
 
 export function showAlarms(status) {
-  const { alarms, alarm_tests: tests, alarm_level: level, look } = status;
+  const { alarms, alarm_tests: tests, false_alarm_rate: rate, audits_before: before } = status;
   at("alarms").classList.toggle("alarmed", alarms.length > 0);
-  fill(at("alarms-body"), [alarms, tests, look], () => {
+  fill(at("alarms-body"), [alarms, tests, before], () => {
     if (!alarms.length) return [p(calm(status))];
     const lines = alarms.map(({ name, sentence, p_value: chance }) =>
       make(
@@ -62,7 +62,7 @@ export function showAlarms(status) {
     const what = alarms.length == 1 ? "One alarm" : `${alarms.length} alarms`;
     return [
       p(
-        `${what}: these counts are not plausible for any population of users. If no report is poisoned, this happens with a probability of at most ${share(level)} over all looks together. Poisoned reports that imitate real ones raise no alarm.`,
+        `${what}: these counts are not plausible for any population of users. If no report is poisoned, this happens with a probability of at most ${share(rate)} over all audits together. Poisoned reports that imitate real ones raise no alarm.`,
       ),
       make("ul", {}, ...lines),
     ];

@@ -32,7 +32,7 @@ export const missing = ({ stored, min_reports: least }) => {
 
 /** The width of the intervals beside the planned tolerance. */
 export const progress = ({ plan: { tolerance, half_width: now, reports_needed: needed }, stored }) => {
-  if (now === null) return "The width of the intervals is known when answers are shown.";
+  if (now === null) return "The width of the intervals is known when there are more answers for every dimension.";
   const size = (x) => `±${x.toPrecision(2)}`;
   const kept = `The estimates are within ${size(now)} with 95\u00a0% probability (numbers scaled to [−1, 1]).`;
   if (tolerance === null) return `${kept} No tolerance is planned; plan one, or use hdr4me serve --tolerance.`;
@@ -48,8 +48,8 @@ const LIFE = {
 export const life = (state) => LIFE[state] ?? "";
 
 /** The meaning of no alarm. */
-export const calm = ({ alarm_tests: tests, alarm_level: level, look }) =>
+export const calm = ({ alarm_tests: tests, false_alarm_rate: rate, audits_before: before }) =>
   tests === undefined
     ? "Counts are tested when answers are shown."
-    : `No alarm. ${count(tests)} tests ask whether the counts are plausible for a population of users (look ${look}). ` +
-      `If no report is poisoned, the probability of any alarm at any look is at most ${share(level)}.`;
+    : `No alarm. ${count(tests)} tests ask whether the counts are plausible for a population of users (audit ${before + 1}). ` +
+      `If no report is poisoned, the probability of any alarm at any audit is at most ${share(rate)}.`;

@@ -88,7 +88,7 @@ async function answered(base, status) {
   }
 }
 
-async function look() {
+async function load() {
   const mine = ++turn;
   const { rounds, scope: may } = await get("/v1/rounds");
   if (mine != turn) return;
@@ -153,7 +153,7 @@ async function refresh() {
   clearTimeout(timer);
   if (!token()) return ask("");
   try {
-    await look();
+    await load();
   } catch (error) {
     if (error.status == 401 || (error.status == 403 && at("main").hidden)) {
       forget();

@@ -22,8 +22,8 @@ _MANY = 16 * 512  # bytes of ids from which arrays are faster than sets
 # Reports that wait before they are counted: a count passes over all counters of a survey, which may be a million.
 _ENOUGH = 1 << 16
 # A block of fewer reports and bytes is small. This many small blocks of an hour and a source are merged into one, which
-# has at most 4 MiB and 4,032 reports; larger blocks are never merged, since a merge writes every report again.
-SMALL, SMALL_BYTES = 64, 1 << 16
+# has at most 1 MiB and 4,032 reports; larger blocks are never merged, since a merge writes every report again.
+SMALL, SMALL_BYTES = 64, 1 << 14
 
 Words = NDArray[np.uint64]
 Owners = NDArray[np.uint32]
@@ -203,8 +203,7 @@ class Live:
     ids: IdSet = field(default_factory=IdSet)
     stored: Counter[tuple[int, int]] = field(default_factory=Counter)  # reports by hour and source
     blocks: set[int] = field(default_factory=set)  # the numbers of all blocks
-    small: dict[tuple[int, int], set[int]] = field(default_factory=dict)  # small blocks by hour and source
-    fresh: dict[tuple[int, int], set[int]] = field(default_factory=dict)  # blocks in the order of arrival
+    fresh: dict[tuple[int, int], set[int]] = field(default_factory=dict)  # numbered in the order of arrival
     owners: list[int] = field(default_factory=list)  # for each owner of ids the number of its block
     owned: dict[int, list[int]] = field(default_factory=dict)  # for each block its owners
     running: Running = field(init=False)
@@ -223,8 +222,6 @@ class Live:
         key = (block.hour, block.source)
         self.blocks.add(block.number)
         self.stored[key] += len(block)
-        if is_small(block):
-            self.small.setdefault(key, set()).add(block.number)
         if block.number >= FRESH:
             self.fresh.setdefault(key, set()).add(block.number)
 
@@ -246,7 +243,5 @@ class Live:
         key = (block.hour, block.source)
         self.blocks.discard(block.number)
         self.stored[key] -= len(block)
-        for of_key in (self.small, self.fresh):
-            of_key.get(key, set()).discard(block.number)
-            if not of_key.get(key, True):
-                del of_key[key]
+        if rest := self.fresh.pop(key, set()) - {block.number}:
+            self.fresh[key] = rest

@@ -173,9 +173,8 @@ def count_reports(
     reports = np.ascontiguousarray(reports)
     stride = int(cells.max())
     unit = WIDTH // gcd(sampled, WIDTH)  # this many reports fill an integer number of vectors
-    beyond = -(
-        -BEYOND // reports.shape[1]
-    )  # this many reports at the end cannot be read sixteen slots at a time
+    # This many reports at the end cannot be read sixteen slots at a time.
+    beyond = -(-BEYOND // reports.shape[1])
 
     def work(first: int, last: int, into: NDArray[np.int64]) -> None:
         part, marks = reports[first:last], status[first:last]

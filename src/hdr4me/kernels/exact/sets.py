@@ -164,10 +164,8 @@ _MOST_BITS = 6
 # The measured cost of 64 fair bits relative to one drawn category; the choice of coins does not affect the law.
 _PLANE, _DRAW = 8.0, 11.0
 
-_LISTED, _LISTED_CATEGORIES = (
-    1 << 14,
-    32,
-)  # limits of the number of sets and of categories for which all sets are listed
+# Limits of the number of sets and of categories for which all sets are listed.
+_LISTED, _LISTED_CATEGORIES = 1 << 14, 32
 
 _0, _1, _6, _8, _16, _32, _63, _255 = (np.uint64(x) for x in (0, 1, 6, 8, 16, 32, 63, 255))
 _LOW_16, _LOW_32, _2_32 = (np.uint64(x) for x in (0xFFFF, 0xFFFFFFFF, 1 << 32))

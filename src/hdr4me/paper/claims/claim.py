@@ -51,9 +51,9 @@ class Finding:
     parts: tuple[int, str] = (0, "")
 
 
-def either(holds: bool, evidence: str, why: str, why_not: str) -> Finding:
+def either(holds: bool, evidence: str, why: str, why_not: str, parts: tuple[int, str] = (0, "")) -> Finding:
     """A finding whose reason depends on whether the claim holds."""
-    return Finding(holds, evidence, why if holds else why_not)
+    return Finding(holds, evidence, why if holds else why_not, parts)
 
 
 @dataclass(frozen=True)

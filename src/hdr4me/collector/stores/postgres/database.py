@@ -90,9 +90,8 @@ class Database:
         with self._errors(), self._connected() as connection:
             self.schema_version = self._prepare(connection)
             connection.commit()
-        self._used: WeakKeyDictionary[Connection, float] = (
-            WeakKeyDictionary()
-        )  # when a connection last worked
+        # When a connection last worked.
+        self._used: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
         self._failed = 0.0  # when a transaction last failed
         self._pool = ConnectionPool(
             url,

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hdr4me.collector.batch import Batch, Block, grouped, joined, split_ids, without_id
+from hdr4me.collector.batch import Batch, Block, grouped, joined, split_ids, together, without_id
 from hdr4me.collector.errors import Damage, OnDamage, UnknownRound
 from hdr4me.collector.stores import protocol
 from hdr4me.collector.stores.memory import Running, count, minus
@@ -188,10 +188,7 @@ class PostgresStore(Store):
             numbers = [block.number for block in blocks]
             connection.execute(f"delete from pending where {condition}", (round, numbers))
             connection.execute(f"delete from blocks where {condition}", (round, numbers))
-            groups: dict[tuple[int, int], list[Block]] = {}
-            for block in blocks:
-                groups.setdefault((block.hour, block.source), []).append(block)
-            for group in groups.values():
+            for group in together(blocks):
                 made = joined(group)
                 table.insert_block(connection, made, pending=False)
                 table.move_blocks(connection, round, [block.number for block in group], made.number)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -166,8 +167,8 @@ def real_path(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def locked_inode(path: Path) -> Iterator[None]:
-    """Hold a lock of the file itself, whatever its name; BlockingIOError if another process holds it.
+def locked_inode(path: Path, wait: float = 0.0) -> Iterator[None]:
+    """Hold a lock of the file itself, whatever its name; BlockingIOError if another process holds it after a wait.
 
     Only on Linux, where this kind of lock does not exclude SQLite's own locks.
     """
@@ -177,8 +178,16 @@ def locked_inode(path: Path) -> Iterator[None]:
     import fcntl
 
     descriptor = os.open(path, os.O_RDONLY)
+    last = time.monotonic() + wait
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= last:
+                    raise
+                time.sleep(0.01)
         yield
     finally:
         os.close(descriptor)
@@ -195,26 +204,37 @@ def lock_file(path: Path) -> Path:
 
 
 def check_log(path: Path) -> None:
-    """Refuse a write-ahead log that another store left under this name: SQLite would write it into this one.
+    """Refuse a log or journal that another store left under this name: SQLite would write it into this one.
 
-    A restored file is not in the mode of a log.
+    A file that a collector has open has its own log, and is not read here, because the collector may change it. Only
+    the first opening of a store has a journal, before the lock file contains an id.
     """
-    log, lock = Path(f"{path}-wal"), lock_file(path)
-    if not path.exists() or not log.exists() or not log.stat().st_size:
-        return
+    log, journal, lock = Path(f"{path}-wal"), Path(f"{path}-journal"), lock_file(path)
     owner = lock.read_bytes() if lock.exists() else b""
+    found = [side for side in (log, journal) if path.exists() and side.exists() and side.stat().st_size]
+    try:
+        with locked_inode(path) if found else nullcontext():
+            if not found or (found == [log] and _is_own(path, owner)) or (found == [journal] and not owner):
+                return
+    except BlockingIOError:
+        return
+    raise FormatError(
+        f"{found[-1]} belongs to another store, which {path.name} has replaced: opening it would damage {path.name}. "
+        f"Remove {found[-1].name} and {path.name}-shm"
+    )
+
+
+def _is_own(path: Path, owner: bytes) -> bool:
+    """Whether a file that no process has open is the store that was last opened under its name."""
     with path.open("rb") as file:
-        restored = file.read(20)[18:20] == b"\1\1"
-    if not restored and owner:
-        uri = f"{path.as_uri()}?mode=ro&immutable=1"  # without its log
-        with store_errors(path), closing(sqlite3.connect(uri, uri=True)) as connection:
-            (stored,) = connection.execute("select value from settings where name = 'store'").fetchone()
-            restored = stored.encode() != owner
-    if restored:
-        raise FormatError(
-            f"{log} belongs to another store, which {path.name} has replaced: opening it would damage {path.name}. "
-            f"Remove {log.name} and {path.name}-shm"
-        )
+        if file.read(20)[18:20] == b"\1\1":
+            return False  # a restored file is not in the mode of a log
+    if not owner:
+        return True
+    uri = f"{path.as_uri()}?mode=ro&immutable=1"  # without its log
+    with store_errors(path), closing(sqlite3.connect(uri, uri=True)) as connection:
+        (stored,) = connection.execute("select value from settings where name = 'store'").fetchone()
+        return bool(stored.encode() == owner)
 
 
 class SqliteRegistry(Registry):

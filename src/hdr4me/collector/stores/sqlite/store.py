@@ -72,7 +72,7 @@ class SqliteStore(Store):
             self._closing.enter_context(locked(lock, 0.0))
             files.check_log(self.path)
             files.create(self.path)
-            self._closing.enter_context(files.locked_inode(self.path))
+            self._closing.enter_context(files.locked_inode(self.path, wait=0.5))  # of `check_log`
             self._connection: sqlite3.Connection | None = files.connect(self.path)
             self._closing.callback(self._connection.close)
             with files.store_errors(self.path):
@@ -116,10 +116,8 @@ class SqliteStore(Store):
             if state == "finalized":
                 live.finalized_reports = self._stored_tally(number, survey, "all", rows).n_reports
             self._live[number] = live
-        ids: dict[int, list[bytes]] = {number: [] for number in self._live}
-        owners: dict[int, list[tuple[int, int]]] = {
-            number: [] for number in self._live
-        }  # an owner, and its ids
+        # Ids and their owner.
+        owned: dict[int, list[tuple[bytes, int]]] = {number: [] for number in self._live}
         check_structure(connection, self._note)
         for block in scan(connection, self._note):
             if block.round not in self._live:
@@ -128,15 +126,14 @@ class SqliteStore(Store):
             self._place(block)
             live = self._live[block.round]
             live.running.add(block.rows(live.survey))
-            ids[block.round].append(block.id_bytes)
-            owners[block.round].append((live.own(block.number), len(block)))
+            owned[block.round].append((block.id_bytes, live.own(block.number)))
         for number, id in connection.execute("select round, id from deleted"):
-            ids.setdefault(number, []).append(id)
-            owners.setdefault(number, []).append((_DELETED, 1))
+            owned.setdefault(number, []).append((id, _DELETED))
         for number, live in self._live.items():
-            of_ids = np.repeat(*np.array(owners[number], np.uint32).reshape(-1, 2).T)
-            live.ids.add(b"".join(ids[number]), of_ids)
-            if len(live.ids) < sum(map(len, ids[number])) // ID_SIZE:
+            ids = b"".join([some for some, _ in owned[number]])
+            sizes = [len(some) // ID_SIZE for some, _ in owned[number]]
+            live.ids.add(ids, np.repeat(np.array([owner for _, owner in owned[number]], np.uint32), sizes))
+            if len(live.ids) < len(ids) // ID_SIZE:
                 self._remove_repeated(connection, number)
                 self._load(connection)
                 return
@@ -256,13 +253,13 @@ class SqliteStore(Store):
                 live.running.add(rows)
 
     def _merged(self, connection: sqlite3.Connection, block: Block, change: _Change) -> Block:
-        """A small new block under the next number, or merged with the other small ones if they are many."""
+        """A small new block under the next number, or merged with the other numbered ones if they are many."""
         if not is_small(block):
             return block
         live = self._live[block.round]
-        small = live.small.get((block.hour, block.source), set())
-        if len(small) + 1 >= SMALL:
-            others = self._removed(connection, live, small, change)
+        fresh = live.fresh.get((block.hour, block.source), set())
+        if len(fresh) + 1 >= SMALL:
+            others = self._removed(connection, live, fresh, change)
             made = joined([*others, block])
             change.moved += [(other, made) for other in others]
             return made
@@ -312,10 +309,7 @@ class SqliteStore(Store):
         damaged = numbers - {block.number for block in found}
         live.blocks -= damaged
         if damaged:
-            live.small, live.fresh = (
-                {key: rest for key, of_key in held.items() if (rest := of_key - damaged)}
-                for held in (live.small, live.fresh)
-            )
+            live.fresh = {key: rest for key, of_key in live.fresh.items() if (rest := of_key - damaged)}
         connection.executemany("delete from blocks where number = ?", [(block.number,) for block in found])
         change.gone += found
         return found

@@ -1,4 +1,4 @@
-"""Kinds of dimension: how much somebody agrees, a bounded count, and the difference of two columns."""
+"""Kinds of dimension: the agreement of a person, a bounded count, and the difference of two columns."""
 
 from __future__ import annotations
 
