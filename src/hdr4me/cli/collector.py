@@ -235,7 +235,9 @@ def _existing(database: str) -> Registry:
         try:
             Path(database).stat()
         except FileNotFoundError:
-            raise InvalidInput(f"{database} does not exist: hdr4me serve or hdr4me token add creates it") from None
+            raise InvalidInput(
+                f"{database} does not exist: hdr4me serve or hdr4me token add creates it"
+            ) from None
         except OSError as error:
             raise InvalidInput(f"{database} cannot be opened: {error.strerror}") from None
     return open_registry(database)
