@@ -37,6 +37,7 @@ def jobs() -> dict[str, Callable[[], Any]]:
     labels = hd.Schema([hd.Categorical("city", [str(i) for i in range(100)])])
     surveys = {
         "numbers": (hd.Survey(schema, epsilon=2.0, mechanism="piecewise", sampled=4), numbers),
+        "one of 8": (hd.Survey(schema, epsilon=2.0, mechanism="piecewise", sampled=1), numbers),
         "optimal": (hd.Survey(schema, epsilon=1.0), numbers),
         "unary": (hd.Survey(labels, epsilon=1.0, categorical="oue"), cities.slice(0, n // 4)),
         "subset": (hd.Survey(labels, epsilon=1.0, categorical="subset"), cities),

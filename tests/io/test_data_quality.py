@@ -14,8 +14,9 @@ import pytest
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io import DataQuality, RecordsWarning, data_quality, judge
-from hdr4me.io.columns import _ends, from_batch
+from hdr4me.io.columns import from_batch
 from hdr4me.io.quality import quality_path
+from hdr4me.kernels.exact.blocks import count_outside
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Survey
 from hdr4me.survey.values import as_number
 from hdr4me.tally import Tally
@@ -242,12 +243,14 @@ def test_an_optional_category_without_a_known_value_is_called_missing() -> None:
     assert notes == ["column 'age': 1 of 3 values (33.3 %) are not numbers and count as missing"]
 
 
-@pytest.mark.parametrize("d", [1, 3, 8])
-@pytest.mark.parametrize("n", [1, 700, 9_001])
-def test_the_ends_of_narrow_and_of_wide_matrices(n: int, d: int) -> None:
-    """Many rows of a narrow matrix are reduced as one; a NaN and both infinities are found in any row."""
-    values = np.random.default_rng(n + d).uniform(-1, 1, (n, d))
-    for row, value in ((0, np.nan), (n // 2, -np.inf), (n - 1, np.inf)):
-        values[row, d - 1] = value
-        for of in (np.minimum, np.maximum):
-            np.testing.assert_array_equal(_ends(values, of), of.reduce(values, axis=0))
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, np.uint8, np.bool_])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_values_outside_are_counted_in_any_layout(kind: type, order: Any) -> None:
+    values = np.random.default_rng(5).uniform(0, 2, (700, 3)).astype(kind, order=order)
+    values[0, 1] = 0
+    if np.dtype(kind).kind == "f":
+        values[[0, 350, 699], 2] = np.nan, -np.inf, np.inf
+    low, high = np.array([0.0, 0.5, 0.0]), np.array([2.0, 1.5, 1.0])
+    expected = (~((values >= low) & (values <= high))).sum(axis=0)
+    assert expected[1:].any()
+    np.testing.assert_array_equal(count_outside(values, low, high), expected)

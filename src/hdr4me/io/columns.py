@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from hdr4me.kernels.exact.perturb import Columns
     from hdr4me.survey.columns import Column
 
-_TOGETHER = (
-    4096  # values of a matrix that are reduced at once: NumPy is slow along the rows of a narrow matrix
-)
-
 
 @dataclass(frozen=True, eq=False)
 class Source:
@@ -171,12 +167,12 @@ def data_quality(source: Source, survey: Survey) -> DataQuality:
 
 def _count_matrix(values: NDArray[Any], schema: Schema, counts: NDArray[np.int64]) -> None:
     """Count the faults in a matrix of numbers and category indices."""
+    from hdr4me.kernels.exact.blocks import count_outside
     from hdr4me.survey.columns import number_counts
 
     ends = [(0.0, len(x.categories) - 1.0) if x.categories else x.bounds for x in schema]
-    low, high = np.array(ends).T
-    least, largest = _ends(values, np.minimum), _ends(values, np.maximum)
-    for j in np.flatnonzero(~((least >= low) & (largest <= high))).tolist():
+    low, high = np.array(ends).T.copy()
+    for j in np.flatnonzero(count_outside(values, low, high)).tolist():
         missing, below, above = number_counts(values[:, j], *ends[j])
         if schema.dimensions[j].categories:
             # Fractions are truncated, so that an index is too large only from the number of categories on.
@@ -184,14 +180,3 @@ def _count_matrix(values: NDArray[Any], schema: Schema, counts: NDArray[np.int64
             counts[j, 1:] = missing, below + above, 0, 0
         else:
             counts[j, 1:] = missing, 0, below, above
-
-
-def _ends(values: NDArray[Any], of: np.ufunc) -> NDArray[Any]:
-    """The smallest or largest value of each column; several rows of a narrow matrix are reduced as one."""
-    n, d = values.shape
-    rows = _TOGETHER // d
-    if rows < 2 or n < 2 * rows or not values.flags.c_contiguous:
-        return np.asarray(of.reduce(values, axis=0))
-    whole = n - n % rows
-    wide = of.reduce(values[:whole].reshape(-1, rows * d), axis=0)
-    return np.asarray(of.reduce(np.concatenate([wide.reshape(rows, d), values[whole:]]), axis=0))

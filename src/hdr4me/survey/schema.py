@@ -109,13 +109,14 @@ class Schema:
         if unknown := [str(name) for name in record if name not in self.readers]:
             hint = suggestion(unknown[0], self.columns)
             raise InvalidInput(f"the record has a field {unknown[0]!r} that the survey does not have{hint}")
-        for leaf in self._leaves:
+        for leaf in self._checked:
             leaf.check(leaf.value_in(record))
 
     @cached_property
-    def _leaves(self) -> tuple[Dimension, ...]:
-        """Every dimension or part with a rule of its own, once: several may have the same column."""
-        return tuple({id(leaf): leaf for x in self.dimensions for leaf in x.leaves}.values())
+    def _checked(self) -> tuple[Dimension, ...]:
+        """The dimensions and parts that may refuse a value, once each: several may have the same column."""
+        leaves = {id(leaf): leaf for x in self.dimensions for leaf in x.leaves if not leaf.replaces}
+        return tuple(leaves.values())
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as a document for JSON."""

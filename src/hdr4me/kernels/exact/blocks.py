@@ -52,6 +52,17 @@ def range_lines(*five: ArrayLike) -> NDArray[np.float64]:
 
 
 @kernel()
+def count_outside(values, low, high):  # type: ignore[no-untyped-def]
+    """The number of values outside [low, high], NaN included, in each column of a matrix."""
+    n, d = values.shape
+    counts = np.zeros(d, np.int64)
+    for r in range(n):
+        for j in range(d):
+            counts[j] += not (values[r, j] >= low[j] and values[r, j] <= high[j])
+    return counts
+
+
+@kernel()
 def ask(address, stride, step, dims, at, m, start, stop):  # type: ignore[no-untyped-def]
     """Prefetch the values of records [start, stop); the first record's dimensions are dims[at:at+m], and so on."""
     s = np.uint64(at)
