@@ -356,12 +356,14 @@ def compare(
     if statistic not in _STATISTICS:
         raise InvalidInput.of("statistic", statistic, f"one of {', '.join(_STATISTICS)}")
     if type(repeats) is not int or not 1 <= repeats <= 10_000:
-        raise InvalidInput.of("repeats", repeats, "an integer from 1 to 10000")
+        raise InvalidInput.of("repeats", repeats, "an integer from 1 to 10,000")
+    if type(seed) is not int or seed < 0:
+        raise InvalidInput.of("seed", seed, "a non-negative integer")
     table, known, notes, quality = public_table(data, list(columns) if columns else None, schema)
     rng = np.random.default_rng(seed)
     if users is not None:
         if type(users) is not int or not 10 <= users <= 10_000_000:
-            raise InvalidInput.of("users", users, "an integer from 10 to 10000000")
+            raise InvalidInput.of("users", users, "an integer from 10 to 10,000,000")
         table = table.take(rng.integers(0, table.num_rows, users))
     rows: list[Row] = []
     parts, left_out = _parts(known, mechanisms, memoized_epsilon)

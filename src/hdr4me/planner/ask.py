@@ -108,7 +108,7 @@ def plan(
         raise InvalidInput.of("rank_by", rank_by, "'error', 'mse' or 'probability'")
     chosen = 0.95 if probability is None else probability
     common, scales, own = scaled_tolerances(tolerance, schema)
-    _check("users", users, 1, MAX_USERS, "a positive integer up to 8000000000", integer=True)
+    _check("users", users, 1, MAX_USERS, "a positive integer up to 8,000,000,000", integer=True)
     _check("dims", dims, 1, MAX_DIMS, f"a positive integer, at most {MAX_DIMS}", integer=True)
     _check("epsilon", epsilon, 1e-300, 65536, "a positive number up to 65536")
     _check("tolerance", common, 1e-300, 1e300, "a positive number")
