@@ -144,6 +144,8 @@ def _for_command_line(message: str) -> str:
     'use --sampled 2, a pair (--pair-question), or --prior'
     >>> _for_command_line("p is for statistic = 'quantile'; 'n = 3' is not a parameter")
     "p is for --statistic quantile; 'n = 3' is not a parameter"
+    >>> _for_command_line("memoized_epsilon chooses the mechanisms, such as 'optimal_mean'")
+    "--memoized-epsilon chooses the mechanisms, such as 'optimal_mean'"
     """
     names = _option_names()
     message = re.sub(r"\b(\w+)=(\w+)((?: or more)?) \(--\1 \2\)", r"--\1 \2\3", message)
@@ -153,7 +155,8 @@ def _for_command_line(message: str) -> str:
     def option(found: re.Match[str]) -> str:
         return f"{names[found[1]]} {found[2]}" if found[1] in names else found[0]
 
-    return re.sub(r"(?<![-\w'])([a-z_]+) = '?([\w.+-]+)'?", option, message)
+    message = re.sub(r"(?<![-\w'])([a-z_]+) = '?([\w.+-]+)'?", option, message)
+    return re.sub(r"(?<![-\w'./])[a-z]+(?:_[a-z]+)+\b", lambda found: names.get(found[0], found[0]), message)
 
 
 Read = Callable[[Sequence[str | Path]], "RecordFiles"]

@@ -139,7 +139,7 @@ def plan(
                 **_expected(prior, loaded, read),
                 jointly=not per_dimension,
                 statistic=statistic,
-                p=None if quantiles is None else opt.numbers("--quantiles", quantiles),
+                quantiles=None if quantiles is None else opt.numbers("--quantiles", quantiles),
             )
         if not found.reachable:
             refusal = found.refusal()

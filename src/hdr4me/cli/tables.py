@@ -69,7 +69,8 @@ def tables(
                 "this survey has no joint questions: create it with hdr4me survey --tables pairs"
             )
         chosen = [
-            found.table(*text.replace(" ", "").split(","), confidence=confidence) for text in table or []
+            found.table(*opt.names_of(text, list(found.attributes)), confidence=confidence)
+            for text in table or []
         ]
         associations = found.associations(confidence=confidence)
         people = found.sample(rows, 1) if synthetic is not None else None

@@ -50,7 +50,7 @@ def plan(
     jointly: bool = True,
     rank_by: str = "error",
     statistic: str = "mean",
-    p: Any = None,
+    quantiles: Any = None,
 ) -> Plan:
     """Rank mechanisms and numbers of answers per user (m) by their predicted error, and solve for a missing quantity.
 
@@ -89,7 +89,7 @@ def plan(
     statistic
         The statistic whose error the options are ranked by: "mean" (and frequencies), "distribution", "quantile",
         "variance", "sd", "covariance" or "mean_by"; `hdr4me.planner.statistics.predict` defines their errors.
-    p
+    quantiles
         The quantiles for "quantile"; .25, .5 and .75 by default.
 
     Examples
@@ -155,10 +155,10 @@ def plan(
         setting = _corrected(setting, solved, over if np.isfinite(over) else 1.0)
         found = rank(setting, common, chosen, schema, solved, rank_by)
     found = replace(found, asked=common, asked_own=own, left_out=left_out)
-    if statistic != "mean" or p is not None:
+    if statistic != "mean" or quantiles is not None:
         from hdr4me.planner.statistics import by_statistic
 
-        found = by_statistic(found, statistic, p)
+        found = by_statistic(found, statistic, quantiles)
     if probability is not None and not found.reachable:
         raise found.refusal()
     return found
