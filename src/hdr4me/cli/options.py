@@ -149,6 +149,7 @@ def _for_command_line(message: str) -> str:
     """
     names = _option_names()
     message = re.sub(r"\b(\w+)=(\w+)((?: or more)?) \(--\1 \2\)", r"--\1 \2\3", message)
+    message = re.sub(r"\b\w+=True \((--[\w-]+)\)", r"\1", message)
     message = re.sub(r"\([\w.]+=?, (--[\w-]+)\)", r"(\1)", message)
     message = re.sub(r"\boption '(\w+)'", r"--\1", message).replace("method '", "--recalibrate '")
 

@@ -171,7 +171,7 @@ def _solve(setting: Setting, solved: str, tolerance: float, probability: float) 
         return found
     nearest = rank(setting, None, probability, None, "", "error")
     limits = {"users": f"{MAX_USERS:,} users", "epsilon": f"ε = {MAX_EPSILON:g}", "dims": "one dimension"}
-    raise NotReachable(not_reachable(nearest, tolerance, probability, f"even {limits[solved]}"), nearest)
+    raise NotReachable(not_reachable(nearest, tolerance, probability, f"Even with {limits[solved]}"), nearest)
 
 
 def _corrected(setting: Setting, solved: str, over: float) -> Setting:
