@@ -54,7 +54,7 @@ def staleness(survey: Survey, number: int | None) -> str:
     if budget is None or (number is not None and not may_be_stale(number, budget)):
         return ""
     if number is None:
-        return f"may be stale after round {budget}: give the round number"
+        return f"may be stale after round {budget}: give the number of the round"
     return f"may be stale: the row budget of {budget} is spent before round {number}"
 
 
