@@ -19,7 +19,7 @@ from hdr4me.paper.study import study
 
 pytest.importorskip("starlette")
 
-from hdr4me.collector.config import Limits, Settings
+from hdr4me.collector.config import Settings
 from hdr4me.collector.sending import NotAccepted, send
 
 
@@ -47,7 +47,7 @@ PYTHON: dict[str, tuple[Callable[..., Any], ...]] = {
     "rounds": (paired_rounds,),
     "audit": (hd.audit,),
     "explain": (hd.explain,),
-    "serve": (Settings, Limits),
+    "serve": (Settings,),
     "send": (send, RecordFiles),
     "study": (study,),
     "ledger show": (hd.Ledger,),
