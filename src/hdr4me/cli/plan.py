@@ -210,12 +210,16 @@ def _rank_tables(
     if json:
         print_json({"users": users, "epsilon": epsilon, "designs": rows})
         return
-    heads = ["design", "questions", "direct noise"] + (["tables of two", "tables of three"] if data else [])
-    title = f"Total variation distance of tables, {users:,} users, ε = {epsilon:g}; the best design first"
+    heads = ["design", "questions", "distance by noise alone"] + (
+        ["tables of two", "tables of three"] if data else []
+    )
+    order = "the best design first" if data else "of the answers to each question"
+    title = f"Total variation distance from the true tables, {users:,} users, ε = {epsilon:g}; {order}"
     print_table(title, heads, [list(row.values()) for row in rows])
     if data is None:
         print_note(
-            "The error of one-way questions (independence) depends on the data: pass --prior FILE to simulate."
+            "One-way questions show no relation between attributes. How large the error of assuming independence is "
+            "depends on the data: pass --prior FILE to simulate and rank the designs."
         )
 
 

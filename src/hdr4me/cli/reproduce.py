@@ -115,7 +115,8 @@ def study(
         return
     from hdr4me.paper.report import own_lead, own_table
 
-    print_table(own_lead(done.results), *own_table(done.results, done.chosen))
+    lead = f"Mean squared errors on the scale [-1, 1]. {own_lead(done.results)}"
+    print_table(lead, *own_table(done.results, done.chosen))
     done.say(output)
 
 

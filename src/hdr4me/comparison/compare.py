@@ -18,6 +18,7 @@ from hdr4me.io import DataQuality
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.mechanisms.registry import names
 from hdr4me.pages import html
+from hdr4me.pages.counted import counted
 from hdr4me.planner.candidates import (
     BLOCKS,
     BLOCKS_FROM,
@@ -248,8 +249,8 @@ class Comparison:
     def html(self) -> str:
         """A self-contained HTML page with figure and tables."""
         lead = (
-            f"{self.users:,} users, {self.sampled} question(s) per report, {self.repeats} simulated collections for "
-            f"each row, seed {self.seed}. This page was computed from true values and is not private."
+            f"{self.users:,} users, {counted(self.sampled, 'question')} per report, {self.repeats} simulated collections "
+            f"for each row, seed {self.seed}. This page was computed from true values and is not private."
         )
         return html.page("Mechanisms compared on these data", lead, self._repr_html_())
 
