@@ -22,7 +22,6 @@ from hdr4me.cli.options import JSON, OUTPUT, SURVEY, UNUSABLE, File, Read, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress, working
 from hdr4me.cli.reports import perturb_files
 from hdr4me.errors import InvalidInput
-from hdr4me.pages.counted import counted
 
 if TYPE_CHECKING:
     from hdr4me.collector.backup import Contents
@@ -411,4 +410,6 @@ def _summary(contents: Contents, json: bool) -> None:
     if json:
         print_json({"rounds": contents.rounds, "blocks": contents.blocks, "reports": contents.reports})
     else:
+        from hdr4me.pages.counted import counted
+
         print_note(f"{counted(contents.reports, 'report')} of {counted(contents.rounds, 'round')}")

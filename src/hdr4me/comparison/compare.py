@@ -249,8 +249,8 @@ class Comparison:
     def html(self) -> str:
         """A self-contained HTML page with figure and tables."""
         lead = (
-            f"{self.users:,} users, {counted(self.sampled, 'question')} per report, {self.repeats} simulated collections "
-            f"for each row, seed {self.seed}. This page was computed from true values and is not private."
+            f"{self.users:,} users, {counted(self.sampled, 'question')} per report, {self.repeats} simulated "
+            f"collections for each row, seed {self.seed}. This page was computed from true values and is not private."
         )
         return html.page("Mechanisms compared on these data", lead, self._repr_html_())
 
