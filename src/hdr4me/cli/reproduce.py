@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Context, Option
 
@@ -16,7 +16,8 @@ from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from hdr4me.paper.studies import Own, Scale
+    from hdr4me.paper.report import About
+    from hdr4me.paper.studies import Own, Results, Scale
 
 
 # The options that decide the numbers.
@@ -58,20 +59,20 @@ def reproduce(
         cells = cells_for(target, scale_named(scale))
     opt.check("--cov19", cov19, cov19 is None or cov19.is_file(), "there is no such file")
     given = context.params | {"cov19": cov19 and cov19.name}
-    done = _run("reproduce", given, [target], cells, cov19=cov19)
+    about, _, verdicts, files = _run("reproduce", given, [target], cells, cov19=cov19)
     rows = table2()
     if json:
         case_study = [dict(zip(TABLE_COLUMNS, row, strict=True)) for row in rows]
-        print_json({**done.document(), "case_study": case_study, "files": done.files})
+        print_json({**_document(about, verdicts), "case_study": case_study, "files": files})
         return
     if target in ("case-study", "table2", "fig3"):
         print_table("Section IV-C, printed and recomputed", TABLE_COLUMNS[:4], [row[:4] for row in rows])
-    if done.verdicts:
+    if verdicts:
         from hdr4me.paper.report import lead_of
 
-        judged = [[v.name, v.verdict, v.support] for v in done.verdicts]
-        print_table(lead_of(done.verdicts), ["claim", "verdict", "holds for choices of λ*"], judged)
-    done.say(output)
+        judged = [[v.name, v.verdict, v.support] for v in verdicts]
+        print_table(lead_of(verdicts), ["claim", "verdict", "holds for choices of λ*"], judged)
+    _say(about, output, files)
 
 
 def study(
@@ -108,37 +109,26 @@ def study(
         own, path = _own(context.params, scale_named("quick"))
         cells = own_cells(own)
     given = context.params | {"data": data if path is None else path.name}
-    done = _run("study", given, [given["data"]], cells, data=path)
+    about, results, verdicts, files = _run("study", given, [given["data"]], cells, data=path)
     if json:
-        found = study_rows(done.results.of("own"), done.chosen)
-        print_json({**done.document(), "cells": found, "files": done.files})
+        found = study_rows(results.of("own"), about.lambda_choice)
+        print_json({**_document(about, verdicts), "cells": found, "files": files})
         return
     from hdr4me.paper.report import own_lead, own_table
 
-    lead = f"Mean squared errors on the scale [-1, 1]. {own_lead(done.results)}"
-    print_table(lead, *own_table(done.results, done.chosen))
-    done.say(output)
+    lead = f"Mean squared errors on the scale [-1, 1]. {own_lead(results)}"
+    print_table(lead, *own_table(results, about.lambda_choice))
+    _say(about, output, files)
 
 
-class _Done(NamedTuple):
-    """A finished simulation: its results and verdicts, the choice of λ*, and the files that were written."""
+def _document(about: About, verdicts: Sequence[Any]) -> dict[str, Any]:
+    """What both commands print as JSON."""
+    named = {"command": about.command, "lambda_choice": about.lambda_choice.name, "seconds": about.seconds}
+    return {**named, "claims": [vars(verdict) for verdict in verdicts]}
 
-    about: Any
-    results: Any
-    verdicts: list[Any]
-    chosen: Any
-    files: list[str]
 
-    def document(self) -> dict[str, Any]:
-        """What both commands print as JSON."""
-        about, claims = self.about, [vars(verdict) for verdict in self.verdicts]
-        named = {"command": about.command, "lambda_choice": self.chosen.name, "seconds": about.seconds}
-        return {**named, "claims": claims}
-
-    def say(self, output: Path) -> None:
-        """Print the name of the report."""
-        more = f"{len(self.files) - 1} more files in {self.about.seconds:.0f} s"
-        print_note(f"wrote {output / 'report.html'} and {more}")
+def _say(about: About, output: Path, files: Sequence[str]) -> None:
+    print_note(f"wrote {output / 'report.html'} and {len(files) - 1} more files in {about.seconds:.0f} s")
 
 
 def _run(
@@ -149,8 +139,8 @@ def _run(
     *,
     cov19: Path | None = None,
     data: Path | None = None,
-) -> _Done:
-    """Simulate the cells, judge the claims and write the report."""
+) -> tuple[About, Results, list[Any], list[str]]:
+    """Simulate the cells, judge the claims and write the report: its settings, results, verdicts and files."""
     from hdr4me.pages.counted import machine
     from hdr4me.paper.claims import CLAIMS, judge
     from hdr4me.paper.datasets import check_normalization
@@ -193,7 +183,7 @@ def _run(
     )
     if cells and kept == len(cells):
         about = as_first_run(about, output)
-    return _Done(about, results, verdicts, chosen, publish(results, verdicts, about, output))
+    return about, results, verdicts, publish(results, verdicts, about, output)
 
 
 def _command(command: str, arguments: list[str], given: Mapping[str, Any]) -> str:
