@@ -78,9 +78,8 @@ def refusal_of(error: Exception, log: Log) -> Refusal:
     return Refusal(500, "this is a bug in hdr4me, please report it")
 
 
-async def _part(receive: Receive) -> tuple[bytes, bool]:
+def _part(message: Message) -> tuple[bytes, bool]:
     """The next part of a body, and whether more parts follow."""
-    message = await receive()
     if message["type"] == "http.disconnect":
         raise Disconnected
     return message.get("body", b""), message.get("more_body", False)
@@ -105,7 +104,7 @@ class reading:
             raise Refusal(413, f"the body has more than {most} bytes", close=True)
         try:
             while more:
-                part, more = await _part(self._receive)
+                part, more = _part(await self._receive())
                 parts.append(part)
                 self._held += len(part)
                 collector.body_bytes += len(part)
@@ -116,7 +115,7 @@ class reading:
         except BaseException:
             collector.body_bytes -= self._held
             raise
-        return b"".join(parts)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def __aexit__(self, *_: object) -> None:
         self._collector.body_bytes -= self._held
@@ -126,7 +125,7 @@ async def _discard(scope: Scope, receive: Receive, most: int) -> None:
     """Read a body that is refused, so that the client sees the answer and not a broken connection."""
     seen, more = 0, not _too_long(scope, most)
     while more and seen <= most:
-        part, more = await _part(receive)
+        part, more = _part(await receive())
         seen += len(part)
 
 
@@ -247,8 +246,9 @@ class Upload:
                 or header_of(scope, b"content-encoding") is not None
             )
             batch = await collector.parse(parsed, sender=sender) if in_thread else parsed()
-        for reason, count in Counter(reason for _, reason in batch.rejected).items():
-            collector.writer.reject(batch.round, reason, count)
+        if batch.rejected:
+            for reason, count in Counter(reason for _, reason in batch.rejected).items():
+                collector.writer.reject(batch.round, reason, count)
         if not batch.ids and not batch.rejected:
             raise Refusal(400, "the request contains no report")
         if kind == JSON and batch.rejected:
