@@ -85,6 +85,7 @@ class Writer:
                 except TimeoutError:
                     await self._flush_rejected()
                 continue
+            await asyncio.sleep(0)  # answers are sent first, and requests that have arrived join the group
             group, reports, size = self._take()
             started = loop.time()
             try:
