@@ -298,8 +298,7 @@ def weighted_interval(
         return ends[0], ends[1]
     α = (1 - confidence) / 2
     chunks = [slice(i, i + _ROWS) for i in range(0, len(n), _ROWS)]
-    found = [_upper(np.concatenate([-y[i], y[i]]), np.concatenate([n[i], n[i]]), α) for i in chunks]
-    low, high = np.concatenate([x.reshape(2, -1) for x in found], axis=1)
+    low, high = (np.concatenate([_upper(side * y[i], n[i], α) for i in chunks]) for side in (-1.0, 1.0))
     return -low, high
 
 
