@@ -458,12 +458,18 @@ def test_a_transaction_and_the_queue_are_limited_by_bytes() -> None:
 
     async def work() -> None:
         store: Any = None
-        writer = Writer(store, Limits(waiting_bytes=3 * MOST_BYTES), Log())
-        for _ in range(3):
-            writer.submit(Batch(1, 0, bytes(16), bytes(MOST_BYTES - 16), hour=1))
+        writer = Writer(store, Limits(waiting_bytes=6 * MOST_BYTES), Log())
+        batches = [Batch(1, 0, bytes(16), bytes(MOST_BYTES - 16), hour=1) for _ in range(6)]
+        for batch in batches[:3]:
+            writer.submit(batch)
         with pytest.raises(Refusal, match="too many reports are waiting"):
-            writer.submit(Batch(1, 0, bytes(16), bytes(MOST_BYTES), hour=1))
-        assert len(writer._take()[0]) == 2
+            writer.submit(batches[3])
+        batches[4].sender = "another"
+        writer.submit(batches[4])
+        with pytest.raises(Refusal, match="too many reports are waiting"):
+            writer.submit(batches[5])
+        assert (writer.waiting.held, writer.waiting_bytes.held) == (4, 4 * MOST_BYTES)
+        assert len(writer._take()) == 2
 
     asyncio.run(work())
 
@@ -871,6 +877,68 @@ def test_one_sender_does_not_occupy_the_parser(small_survey: Survey) -> None:
 
     serving(memory_store(small_survey), work)
     assert order.index("one") <= 1
+
+
+def test_a_sender_holds_as_much_as_is_free() -> None:
+    """One sender has half of the bytes at most, two have a third each; IPv6 senders of one network are one."""
+    from hdr4me.collector.access import Shares, sender_of
+
+    shares = Shares(120)
+    for most, name in ((60, "one"), (30, "two"), (15, "three")):
+        assert sum(shares.take(name, 1) for _ in range(120)) == most
+    assert shares.held == 105
+    shares.give_back("two", 30)
+    shares.give_back("three", 15)
+    assert not shares.take("one", 1)
+    assert sum(shares.take("four", 1) for _ in range(120)) == 30
+    addresses = [
+        "2001:db8::1",
+        "2001:db8::2",
+        "2001:db8:0:1::1",
+        "::ffff:192.0.2.1",
+        "::ffff:192.0.2.2",
+        "192.0.2.1",
+    ]
+    assert len({sender_of(0, (address, 1)) for address in addresses}) == 5
+    assert sender_of(3, ("192.0.2.1", 1)) == 3
+
+
+def test_open_requests_of_one_sender_leave_memory_for_others(small_survey: Survey) -> None:
+    """A sender holds its uploads open one byte before their end; the upload of another address is stored."""
+    import socket
+
+    body, headers = upload(small_survey)
+    head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+
+    def begun(port: int, address: str, length: int, sent: bytes) -> socket.socket:
+        sock = socket.create_connection(("127.0.0.1", port), 10, (address, 0))
+        sock.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode() + sent)
+        return sock
+
+    with live(memory_store(small_survey), limits=Limits(waiting_bytes=1 << 16)) as (url, _):
+        port = int(url.rpartition(":")[2])
+        open = [begun(port, "127.0.0.2", 8192, bytes(8191)) for _ in range(8)]
+        time.sleep(0.3)
+        with begun(port, "127.0.0.3", len(body), body) as sock:
+            assert sock.recv(100).split()[1] == b"200"
+        for sock in open:
+            sock.close()
+
+
+def test_open_connections_of_one_sender_leave_some_for_others(small_survey: Survey) -> None:
+    import socket
+
+    with live(memory_store(small_survey), limits=Limits(connections=20)) as (url, _):
+        port = int(url.rpartition(":")[2])
+        open = [socket.create_connection(("127.0.0.1", port), 10, ("127.0.0.2", 0)) for _ in range(25)]
+        time.sleep(0.3)
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", port), 10, ("127.0.0.3", 0)) as sock:
+                sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert sock.recv(100).split()[1] == b"200"
+        for sock in open:
+            sock.close()
 
 
 def test_many_bad_lines_are_not_parsed_where_all_requests_wait(

@@ -440,10 +440,12 @@ class _Counts(registry.Collector):
         if (free := store.free_space()) is not None:
             yield gauge("free_bytes", "Free space for the store", "", (free,))
         me = os.getpid()
-        yield gauge("reports_waiting", "Reports that wait to be written", "worker", (me, writer.waiting))
-        yield gauge("bytes_waiting", "Bytes that wait to be written", "worker", (me, writer.waiting_bytes))
+        yield gauge("reports_waiting", "Reports that wait to be written", "worker", (me, writer.waiting.held))
         yield gauge(
-            "body_bytes", "Bytes of requests that are being read", "worker", (me, collector.body_bytes)
+            "bytes_waiting", "Bytes that wait to be written", "worker", (me, writer.waiting_bytes.held)
+        )
+        yield gauge(
+            "body_bytes", "Bytes of requests that are being read", "worker", (me, collector.body_bytes.held)
         )
         yield counter("commits", "Transactions written by this worker", "worker", (me, writer.commits))
         yield counter("commit_seconds", "Seconds spent in them", "worker", (me, writer.commit_seconds))
