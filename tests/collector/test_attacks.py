@@ -1065,12 +1065,70 @@ def test_the_list_of_rounds_asks_no_database(small_survey: Survey) -> None:
     serving(store, work)
 
 
-def test_the_cause_of_a_tls_failure_is_named(tmp_path: Path, small_survey: Survey) -> None:
-    Local(threads=1).perturb(np.zeros((5, 2)), small_survey, tmp_path / "reports.arrow")
-    spool = Spool(tmp_path, small_survey)
+def spool_of(folder: Path, survey: Survey) -> Spool:
+    """A spool of five reports."""
+    Local(threads=1).perturb(np.zeros((5, 2)), survey, folder / "reports.arrow")
+    spool = Spool(folder, survey)
     spool.assign_ids(5)
+    return spool
+
+
+def test_the_cause_of_a_tls_failure_is_named(tmp_path: Path, small_survey: Survey) -> None:
     with live(memory_store(small_survey)) as (url, _), pytest.raises(NotAccepted, match="TLS"):
-        send(spool, url.replace("http://", "https://"), wait=lambda _: None)
+        send(spool_of(tmp_path, small_survey), url.replace("http://", "https://"), wait=lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("name", "days", "trusted", "cause"),
+    [
+        ("DNS:localhost", "2", False, "self-signed certificate"),
+        ("DNS:other.example", "2", True, "not valid for 'localhost'"),
+        ("DNS:localhost", "-1", True, "certificate has expired"),
+    ],
+)
+def test_what_is_wrong_with_a_certificate_is_named(
+    name: str, days: str, trusted: bool, cause: str, tmp_path: Path, small_survey: Survey
+) -> None:
+    import ssl
+    import subprocess
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    import httpx
+
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
+
+    def openssl(*words: str) -> None:
+        subprocess.run(["openssl", *words], cwd=tmp_path, check=True, capture_output=True)
+
+    request = (
+        "req",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-keyout",
+        "key.pem",
+    )
+    openssl(*request, "-subj", "/CN=x", "-addext", f"subjectAltName={name}", "-out", "request.pem")
+    signed = ("-signkey", "key.pem", "-copy_extensions", "copy", "-days", days, "-out", "certificate.pem")
+    openssl("x509", "-req", "-in", "request.pem", *signed)
+    server_side, own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), tmp_path / "certificate.pem"
+    server_side.load_cert_chain(own, tmp_path / "key.pem")
+    trust = ssl.create_default_context(cafile=own) if trusted else ssl.create_default_context()
+    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    server.socket = server_side.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    spool, url = spool_of(tmp_path, small_survey), f"https://localhost:{server.server_port}"
+    try:
+        with httpx.Client(base_url=url, verify=trust) as client, pytest.raises(NotAccepted, match=cause):
+            send(spool, url, client=client, wait=lambda _: None)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(10)
 
 
 def test_options_in_a_file_in_the_environment_and_on_the_command_line(
@@ -1093,6 +1151,23 @@ def test_options_in_a_file_in_the_environment_and_on_the_command_line(
     assert "'prot' is not an option" in capsys.readouterr().err
     config.write_text("port = ")
     assert main(["serve", "--config", str(config)]) == 2
+    for text in ('min-reports = "many"', "min-reports = 0", 'allow-origin = ["nowhere"]'):
+        config.write_text(text)
+        capsys.readouterr()
+        assert main(["serve", "--config", str(config)]) == 2
+        assert f"{config}: " in capsys.readouterr().err
+    monkeypatch.setenv("HDR4ME_SERVE_RETAIN_DAYS", "-1")
+    assert main(["serve"]) == 2
+    assert "HDR4ME_SERVE_RETAIN_DAYS: --retain-days -1" in capsys.readouterr().err
+    assert main(["serve", "--retain-days", "-2"]) == 2
+    assert "hdr4me: --retain-days -2" in capsys.readouterr().err
+    monkeypatch.setenv("HDR4ME_SERVE_RETAIN_DAYS", "7")
+    monkeypatch.setenv("HDR4ME_SERVE_CONFIG", str(config))
+    assert main(["serve"]) == 2
+    assert f"{config}: --allow-origin" in capsys.readouterr().err
+    monkeypatch.setenv("HDR4ME_SERVE_RETAIN_DAY", "7")
+    assert main(["serve"]) == 2
+    assert "HDR4ME_SERVE_RETAIN_DAY is not an option" in capsys.readouterr().err
 
 
 def test_deleted_reports_are_gone_from_the_files_of_postgres(
