@@ -356,6 +356,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         held = None
     tally = None if held is None else held.every
     present = None if tally is None else present_shares(tally)
+    bounds = manipulation_bounds(survey, present, observed=tally is not None)
     return {
         "round": number,
         "survey": round.fingerprint,
@@ -370,7 +371,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         "by_source": sorted(by_source.items()),
         "rejected": store.rejections(number),
         "plan": _plan(tally, survey, settings.tolerance),
-        "manipulation_bounds": [one.to_dict() for one in manipulation_bounds(survey, present)],
+        "manipulation_bounds": [one.to_dict() for one in bounds],
         **({"alarms": []} if held is None else _alarms(held)),
         "quarantines": store.quarantines(number),
         "damaged_blocks": collector.damaged(number),
