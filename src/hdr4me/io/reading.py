@@ -32,6 +32,7 @@ from hdr4me.survey.columns import is_text
 
 _BATCH_BYTES = _COLUMN_BYTES = 1 << 25
 _MOST_ROWS = 1 << 17
+_UNREADABLE = (pa.ArrowException, TypeError, ValueError, OverflowError)  # of frames; the message may have a value
 _KINDS = {"parquet": "Parquet", "arrow": "Arrow IPC", "excel": "Excel", "text": "text"}
 
 
@@ -302,7 +303,12 @@ def is_frame(records: object) -> bool:
 def _eager(records: Any) -> Any:
     """The records if they are a frame; a lazy frame is collected."""
     if type(records).__module__.startswith("polars") and hasattr(records, "collect"):
-        records = records.collect()
+        try:
+            records = records.collect()
+        except Exception as error:  # its message may contain a value
+            raise InvalidInput(
+                f"the LazyFrame cannot be collected ({type(error).__name__}): its collect() shows why"
+            ) from None
     if not is_frame(records):
         raise InvalidInput(
             f"records of type {type(records).__name__}: expected files, an Arrow table, a frame, "
@@ -329,7 +335,7 @@ def _stream(frame: Any, names: Sequence[Any]) -> pa.RecordBatchReader:
     """A frame as a stream of batches; an error names those of its columns that cannot be read."""
     try:
         return pa.RecordBatchReader.from_stream(frame)
-    except (pa.ArrowException, TypeError, ValueError):  # the message may contain a value
+    except _UNREADABLE:
         mixed = ", ".join(repr(name) for name in names if not _is_readable(frame, name))
         raise InvalidInput(
             f"the {type(frame).__name__} cannot be read as Arrow columns: {mixed or 'a column'} mixes types; "
@@ -341,6 +347,6 @@ def _is_readable(frame: Any, name: str) -> bool:
     """Whether one column of a frame can be read."""
     try:
         pa.RecordBatchReader.from_stream(frame[[name]])
-    except (pa.ArrowException, TypeError, ValueError):
+    except _UNREADABLE:
         return False
     return True

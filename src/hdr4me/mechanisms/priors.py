@@ -84,12 +84,12 @@ def as_prior(given: Any, low: float = -1.0, high: float = 1.0) -> Prior:
             flat = edges.ndim == weights.ndim == 1 and edges.size == weights.size + 1
             if flat and (np.diff(edges) > 0).all():
                 return _weighted(*_in_bins(edges, weights, _PER_BIN), low, high)
-            raise InvalidInput.of("prior", given, "a histogram with increasing edges, one more than weights")
+            raise InvalidInput.of("prior", "tuple", "a histogram with increasing edges, one more than weights")
         values = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput.of("prior", given, _ALLOWED) from None
+    except (TypeError, ValueError, OverflowError):  # whose messages can quote a value, as `given` would
+        raise InvalidInput.of("prior", type(given).__name__, _ALLOWED) from None
     if values.ndim != 1 or values.size == 0:
-        raise InvalidInput.of("prior", given, _ALLOWED)
+        raise InvalidInput.of("prior", f"array of shape {values.shape}", _ALLOWED)
     return _weighted(values, np.ones(values.size), low, high)
 
 
