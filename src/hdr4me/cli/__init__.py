@@ -52,7 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("HDR4ME_TRACEBACK"):
             raise
         # Its message is left out: it can quote a record.
-        please = "this is a bug in hdr4me, please report it (HDR4ME_TRACEBACK=1 shows the traceback, with values)"
+        please = (
+            "this is a bug in hdr4me, please report it (HDR4ME_TRACEBACK=1 shows the traceback, with values)"
+        )
         return _complain(f"unexpected {type(error).__name__}: {please}", 3)
     if result == _INTERRUPTED:
         return _complain("interrupted; no partial file was written", _INTERRUPTED)

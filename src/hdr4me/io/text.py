@@ -354,7 +354,7 @@ def _array(values: list[Any], kind: Any = None) -> Any:
     """The values as an array of one type; as strings if types are mixed or Arrow cannot represent them."""
     try:
         return pa.array(values, kind)
-    except (pa.ArrowException, OverflowError, UnicodeError):
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
         return pa.array([_text(value) for value in values], pa.string())
 
 

@@ -98,7 +98,9 @@ def number_counts(values: NDArray[Any], low: float, high: float) -> tuple[int, i
 
 def as_floats(array: Any) -> Floats:
     """An array of numbers in double precision, NaN where it is null."""
-    return np.asarray(array.cast(pa.float64(), safe=False).fill_null(np.nan))  # integers above 2^53 are rounded
+    return np.asarray(
+        array.cast(pa.float64(), safe=False).fill_null(np.nan)
+    )  # integers above 2^53 are rounded
 
 
 def _valid(array: Any) -> NDArray[Any]:

@@ -74,9 +74,7 @@ def is_blank(value: Any) -> bool:
     if isinstance(value, str):
         return not value.strip()
     value = plain(value)
-    return (
-        value is None or type(value).__name__ in _NOTHING or (isinstance(value, float) and value != value)
-    )
+    return value is None or type(value).__name__ in _NOTHING or (isinstance(value, float) and value != value)
 
 
 def is_missing_number(value: Any) -> bool:
