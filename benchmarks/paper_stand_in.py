@@ -4,7 +4,8 @@
     python benchmarks/paper_stand_in.py FOLDER benchmarks/results/paper-stand-in.md
 
 MNIST has 70,000 images of 784 pixels, the embeddings have 341,479 words of 100 dimensions. Figures 4 and 5 run at full
-size; on the twelve seeds Figure 4 runs at quick scale. Finished cells are kept in FOLDER/work.
+size; on the twelve seeds Figure 4 runs at quick scale. Finished cells are kept in FOLDER/work. No claim reads the
+outcome of `auto`, which takes three quarters of the time of a run: it is replaced by clipping.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
+from hdr4me.paper import methods
 from hdr4me.paper.claims import CLAIMS, judge
-from hdr4me.paper.methods import DEFAULT
+from hdr4me.paper.methods import DEFAULT, DOMAIN
 from hdr4me.paper.runner import Settings, run_cells
 from hdr4me.paper.studies import SCALES, cells_for, gather
 
@@ -38,6 +42,10 @@ def _embeddings(folder: Path, path: Path) -> None:
             out.write(f"{i}," + ",".join(map(repr, map(float, row[:100]))) + "\n")
 
 
+def _clipped(means: Any, errors: Any, *, slope: float, **_: Any) -> SimpleNamespace:
+    return SimpleNamespace(enhanced_mean=np.clip(means / slope, *DOMAIN))
+
+
 def _judged(target: str, scale: str, settings: Settings, work: Path) -> dict[str, bool]:
     results = gather(run_cells(cells_for(target, SCALES[scale]), settings, work))
     return {verdict.name: verdict.holds for verdict in judge(CLAIMS, results, DEFAULT)}
@@ -45,6 +53,7 @@ def _judged(target: str, scale: str, settings: Settings, work: Path) -> dict[str
 
 def main(folder: Path, output: Path) -> None:
     """Run everything and write the table."""
+    vars(methods)["recalibrate"] = _clipped
     work = folder / "work"
     work.mkdir(exist_ok=True)
     counts: dict[str, list[bool]] = {}

@@ -18,7 +18,7 @@ from hdr4me.paper.datasets import chosen_dimensions, synthetic
 from hdr4me.paper.methods import DEFAULT
 from hdr4me.paper.report import TITLE, About, blocks_of, lead_of
 from hdr4me.paper.studies import DATASETS, SCALES, cells_for
-from hdr4me.paper.theory import CltCell, TheoryCell, run_clt, run_theory
+from hdr4me.paper.theory import STUDIES, CltCell, TheoryCell, run_clt, run_theory
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "reproduction"
@@ -176,7 +176,7 @@ def test_published_cells_are_recomputed(committed, figure, data, mechanism, epsi
         assert one.mse == pytest.approx(two.mse, rel=1e-6), one
 
 
-@pytest.mark.parametrize("study", ["lemmas", "frequencies"])
+@pytest.mark.parametrize("study", STUDIES)
 def test_published_studies_are_recomputed(committed, study):
     found, published = run_theory(TheoryCell(study, 1000), 1).numbers, committed.study(study)
     assert found.keys() == published.keys()
