@@ -66,3 +66,13 @@ def test_the_page_has_verdicts_and_other_seeds(results):
     assert "holds in the paper's cells, false in general" in words
     assert tables[-1].columns[-1] == "seed 2"
     assert {row[0]: row[-1] for row in tables[-1].rows}["`lemma-2`"] == "x"
+
+
+def test_an_item_whose_claims_were_not_run_says_so():
+    tables = [block for block in items_blocks([], {}) if hasattr(block, "rows")]
+    found = [row[-2] for table in tables for row in table.rows]
+    for item, word in zip(
+        sorted(ITEMS, key=lambda item: list(IN_THE_PAPER).index(item.kind)), found, strict=True
+    ):
+        assert (word == "not run") == bool(item.claims), item.content
+        assert (word == "about other work") == (item.kind == "Background"), item.content

@@ -62,6 +62,15 @@ def items_lead() -> str:
     return f"Items in the paper: {there}. Items mapped: {mapped} ({kinds})."
 
 
+def _without_claim(item: Item) -> str:
+    """What the column of verdicts has for an item none of whose claims was judged."""
+    if item.claims:
+        return "not run"
+    if item.errata:
+        return "see the erratum"
+    return "implemented" if item.code else "about other work"
+
+
 def items_blocks(verdicts: Sequence[Verdict], others: Mapping[int, Mapping[str, str]]) -> list[Block]:
     """A table for each kind of item; `others` has the verdicts of runs with other seeds."""
     found = {verdict.name: verdict for verdict in verdicts}
@@ -75,8 +84,7 @@ def items_blocks(verdicts: Sequence[Verdict], others: Mapping[int, Mapping[str, 
         rows = []
         for number, item in enumerate(groups[kind], start=1):
             words = dict.fromkeys(found[name].verdict for name in item.claims if name in found)
-            plain = "implemented" if item.code else "about other work"
-            verdict = "; ".join(words) or ("see the erratum" if item.errata else plain)
+            verdict = "; ".join(words) or _without_claim(item)
             wrong = ", ".join(str(numbers[name]) for name in item.errata)
             rows.append(
                 [
