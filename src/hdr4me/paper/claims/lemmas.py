@@ -379,7 +379,7 @@ def _rate(results: Results) -> Finding:
     "figure-1-regularization",
     "V-A, Fig. 1",
     "L1 reduces both dimensions and the scale of θ̂, while L2 just reduces the scale.",
-    "in two dimensions L1 sets a coordinate to zero, L2 sets none, and both reduce the norm, the more the larger λ* is",
+    "in two dimensions L1 sets a coordinate to zero, L2 sets none, and both reduce the norm, more so with a larger λ*",
     needs="theory",
 )
 def _figure_1(results: Results) -> Finding:
