@@ -103,7 +103,7 @@ def test_answers_after_the_row_budget_is_spent_are_not_printed_as_certain(tmp_pa
         paired_rounds(survey, *weeks, row_budget=0)
 
 
-STALE = "may be stale after round 1: give the round number"
+STALE = "may be stale after round 1: give the number of the round"
 
 
 @pytest.fixture

@@ -157,7 +157,7 @@ def test_one_unit_of_weight_is_noticed(value: Table) -> None:
 
 
 def test_a_cell_that_is_never_reported_decodes_to_nothing() -> None:
-    """Its value would be in no mean, and so excuse nothing; whoever reported it would count for a great deal."""
+    """Its value would be in no mean, and so excuse nothing; a user who reported it would count for a great deal."""
     rows = ((3 * QUARTER, 0, QUARTER), (QUARTER, 0, 3 * QUARTER))
     assert Table("gap", 1.1, {"value": (-2.0, 0.0, 2.0)}, rows).likelihood_ratio == 3
     for large in (1e-9, 7.0, 1e200):

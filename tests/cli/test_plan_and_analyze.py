@@ -247,7 +247,7 @@ def test_plan_in_words(run: Callable[..., Any]) -> None:
         "-v",
     )
     assert found.code == 1
-    assert "the nearest tolerance is ±" in found.err
+    assert "probability; ±" in found.err
     assert "square_wave (raw)" in found.out
 
 
@@ -274,7 +274,7 @@ def test_not_reachable_is_an_answer(run: Callable[..., Any]) -> None:
     )
     words, document = run(*arguments), run(*arguments, "--json")
     assert words.code == document.code == 1
-    assert words.err.startswith("not reachable: 100 users")
+    assert words.err.startswith("With 100 users")
     assert document.json["reachable"] is False
     nearest = document.json["nearest"]["options"][0]
     assert nearest["tolerance_joint"] is None  # with two answers per dimension, some dimension has none
@@ -297,7 +297,7 @@ def test_everything_given_is_checked_at_95_percent(run: Callable[..., Any], tmp_
     page = tmp_path / "plan.html"
     words = run(*EVERYTHING, "--output", page)
     assert words.code == 1
-    assert words.err.startswith("not reachable: 20,000 users")
+    assert words.err.startswith("With 20,000 users")
     assert f"wrote {page}\n" in words.err
     assert "&lt; 0.001" in page.read_text("utf-8")
     assert "e-2" not in page.read_text("utf-8").split("Best mechanisms")[1]

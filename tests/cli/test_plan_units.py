@@ -109,8 +109,7 @@ def test_the_page_has_everything_that_the_terminal_shows(
         "week",
         "--duration",
         "1y",
-        "--rounds",
-        2,
+        "--second-round",
     )
     shown = run(*question, *asked, "--output", page)
     assert shown.code == 0, shown.err

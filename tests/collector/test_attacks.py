@@ -694,7 +694,7 @@ def test_a_spool_is_sent_to_one_round_only(tmp_path: Path, small_survey: Survey)
         with pytest.raises(NotAccepted, match="round 1 is closed"):
             send(spool, url)
         with pytest.raises(InvalidInput, match="was sent to round 1"):
-            send(spool, url, round=2)
+            send(spool, url, round_number=2)
     assert [len(reports) for reports in store.reports.values()] == [50, 0]
 
 

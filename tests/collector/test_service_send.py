@@ -138,7 +138,7 @@ def test_a_damaged_spool_is_an_error(tmp_path: Path) -> None:
 def test_other_surveys_and_rounds_are_refused(tmp_path: Path) -> None:
     spool = a_spool(tmp_path / "spool", 10)
     with pytest.raises(InvalidInput, match="round 9"):
-        Collector().send(spool, round=9)
+        Collector().send(spool, round_number=9)
     other = Survey(
         Schema([Numeric("age", 0, 120), Numeric("height", 0, 250)]), epsilon=2.0, mechanism="duchi"
     )

@@ -1,4 +1,4 @@
-"""One contract for every exact mechanism: what a table must be, whoever designed it.
+"""One contract for every exact mechanism: what a table must be, however it was designed.
 
 Privacy is proven in integers and fractions, never sampled. Statistical tests are seeded; each has a false-alarm rate
 of about 1e-6, so the whole suite's is below 1e-3.

@@ -1,4 +1,4 @@
-"""Arrays that end where memory ends: whoever reads or writes beyond them ends the process."""
+"""Arrays that end where memory ends: a read or write beyond them ends the process."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def test_seed_and_name_decide_the_draws():
     ],
 )
 def test_the_draws_are_those_of_the_committed_numbers(name, epsilon, digest):
-    """Bits of version 0.1: whoever changes them has to run the reproduction again and say so."""
+    """Bits of version 0.1: a change of them requires a new run of the reproduction and a note."""
     columns = [np.random.default_rng(j).uniform(-1, 1, 500).astype(np.float32) for j in range(34)]
     drawn = naive_means(_law(name, epsilon), _data(*columns), np.arange(34), 3, 1, "golden")
     assert hashlib.sha256(drawn.tobytes()).hexdigest()[:16] == digest

@@ -1,4 +1,4 @@
-"""`hdr4me reproduce` on one's own file, sizes, budgets and mechanisms."""
+"""`hdr4me study` on one's own file, sizes, budgets and mechanisms."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ def mine(tmp_path):
     return path
 
 
-def _reproduce(output, *options):
-    return main(["reproduce", *map(str, options), "--output", str(output), "--workers", "1"])
+def _study(output, *options):
+    return main(["study", *map(str, options), "--output", str(output), "--workers", "1"])
 
 
 def test_a_file_is_studied_under_its_own_name(tmp_path, mine, capsys):
     output = tmp_path / "out"
     options = [
-        "--data",
         mine,
         "--epsilon",
         30,
@@ -42,7 +41,7 @@ def test_a_file_is_studied_under_its_own_name(tmp_path, mine, capsys):
         "--mechanism",
         "scdf",
     ]
-    assert _reproduce(output, *options, "--json") == 0
+    assert _study(output, *options, "--json") == 0
     captured = capsys.readouterr()
     assert "these columns are not numeric and are not used: who" in captured.err
     document = json.loads(captured.out)
@@ -67,8 +66,7 @@ def test_a_file_is_studied_under_its_own_name(tmp_path, mine, capsys):
     assert str(tmp_path) not in everything
     command = json.loads((output / "run.json").read_text())["command"]
     assert command == (
-        "hdr4me reproduce own --scale quick --seed 1 --data mine.csv --epsilon 30 --epsilon 90 --mechanism hybrid "
-        "--mechanism scdf"
+        "hdr4me study mine.csv --seed 1 --epsilon 30 --epsilon 90 --mechanism hybrid --mechanism scdf"
     )
 
 
@@ -84,7 +82,7 @@ def test_an_embeddings_file_keeps_its_name_too(tmp_path):
 @pytest.mark.usefixtures("one_rule")
 def test_users_and_dimensions_are_ours(tmp_path, mine, capsys):
     output = tmp_path / "out"
-    assert _reproduce(output, "--data", mine, "--users", 100, "--dims", 2, "--dims", 6, "--epsilon", 50) == 0
+    assert _study(output, mine, "--users", 100, "--dims", 2, "--dims", 6, "--epsilon", 50) == 0
     rows = (output / "numbers.csv").read_text().splitlines()[1:]
     assert {tuple(row.split(",")[7:9]) for row in rows} == {("100", "2"), ("100", "6")}  # 6 of 3: drawn again
     assert "number of dimensions" in (output / "report.md").read_text()
@@ -95,9 +93,7 @@ def test_users_and_dimensions_are_ours(tmp_path, mine, capsys):
 
 @pytest.mark.usefixtures("one_rule")
 def test_a_synthetic_data_set_by_name(tmp_path, capsys):
-    assert (
-        _reproduce(tmp_path, "own", "--data", "gaussian", "--users", 200, "--dims", 4, "--epsilon", 40) == 0
-    )
+    assert _study(tmp_path, "gaussian", "--users", 200, "--dims", 4, "--epsilon", 40) == 0
     assert "Gaussian: 200 users" in (tmp_path / "report.md").read_text()
 
 
@@ -142,16 +138,15 @@ def test_an_unusable_file_is_named(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--data", "none.csv"], "--data 'none.csv' is not allowed: there is no such file"),
+        (["none.csv"], "DATA 'none.csv' is not allowed: there is no such file"),
         (["--users", "1"], "--users 1 is not allowed: an integer of at least 2"),
         (["--dims", "0"], "--dims 0 is not allowed: integers from 1 to 65536"),
         (["--epsilon", "-1"], "--epsilon -1.0 is not allowed: finite numbers > 0"),
         (["--mechanism", "magic"], "--mechanism 'magic' is not allowed"),
-        (["fig3", "--epsilon", "1"], "target = 'fig3' is not allowed: omit it with --data"),
     ],
 )
 def test_bad_options_are_one_plain_line(tmp_path, capsys, options, message):
-    assert _reproduce(tmp_path / "out", *options) == 2
+    assert _study(tmp_path / "out", *options) == 2
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.err.count("\n") == 1
@@ -159,7 +154,7 @@ def test_bad_options_are_one_plain_line(tmp_path, capsys, options, message):
 
 
 def test_more_users_than_rows_are_refused(tmp_path, mine, capsys):
-    assert _reproduce(tmp_path / "out", "--data", mine, "--users", 401) == 2
+    assert _study(tmp_path / "out", mine, "--users", 401) == 2
     assert "--users 401 is not allowed: at most 400, the rows of mine.csv" in capsys.readouterr().err
 
 

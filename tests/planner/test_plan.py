@@ -98,24 +98,24 @@ def test_most_dimensions() -> None:
 
 def test_not_reachable_states_what_is_reachable() -> None:
     with pytest.raises(
-        NotReachable, match="not reachable: 30,000 users and ε = 1 do not keep 750 means"
+        NotReachable, match=r"With 30,000 users and ε = 1, the tolerance ±0\.2 for 750 means is not reached"
     ) as refusal:
         plan(users=30_000, dims=750, epsilon=1.0, tolerance=0.2, probability=0.95)
     nearest = refusal.value.nearest
     assert nearest.best.tolerance_joint > 0.2
-    assert "the nearest tolerance is ±" in str(refusal.value)
+    assert "; ±" in str(refusal.value)
     users = plan(dims=750, epsilon=1.0, tolerance=0.2).best.users
     assert f"{users:,} users" in str(refusal.value)
-    with pytest.raises(NotReachable, match=r"; .* users or ε = .* would reach it"):
+    with pytest.raises(NotReachable, match=r"\. .* users or ε = .* would suffice"):
         plan(users=100_000, dims=10, epsilon=0.1, tolerance=0.05, probability=0.95)
 
 
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        ({"dims": 750, "epsilon": 1e-3, "tolerance": 1e-4}, f"even {MAX_USERS:,} users"),
-        ({"dims": 750, "users": 100, "tolerance": 1e-3}, f"even ε = {MAX_EPSILON:g}"),
-        ({"users": 10, "epsilon": 0.1, "tolerance": 1e-3}, "even one dimension"),
+        ({"dims": 750, "epsilon": 1e-3, "tolerance": 1e-4}, f"Even with {MAX_USERS:,} users"),
+        ({"dims": 750, "users": 100, "tolerance": 1e-3}, f"Even with ε = {MAX_EPSILON:g}"),
+        ({"users": 10, "epsilon": 0.1, "tolerance": 1e-3}, "Even with one dimension"),
     ],
 )
 def test_beyond_every_limit(question: dict[str, Any], says: str) -> None:
@@ -149,7 +149,9 @@ def test_everything_given_is_ranked_and_says_what_is_not_reached() -> None:
 
 
 def test_the_nearest_to_too_many_categories_has_categories() -> None:
-    with pytest.raises(NotReachable, match="one dimension do not keep 4 frequencies"):
+    with pytest.raises(
+        NotReachable, match=r"Even with one dimension, the tolerance ±0\.001 for 4 frequencies is not reached"
+    ):
         plan(users=10, epsilon=0.1, tolerance=1e-3, category_count=4)
 
 

@@ -385,8 +385,8 @@ def test_the_mechanism_is_compared_or_refused() -> None:
 def test_the_study_of_the_paper_accepts_the_mechanism(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--data", "uniform", "--users", "300", "--dims", "3", "--epsilon", "2", "--mechanism", "shy"]
-    code = main(["reproduce", "own", *options, "--workers", "1", "--output", str(tmp_path / "study")])
+    options = ["uniform", "--users", "300", "--dims", "3", "--epsilon", "2", "--mechanism", "shy"]
+    code = main(["study", *options, "--workers", "1", "--output", str(tmp_path / "study")])
     printed = "".join(capsys.readouterr())
     assert code == 0 or "shy" in printed
     if code == 0:

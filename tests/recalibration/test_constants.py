@@ -3,8 +3,8 @@
 The constants were chosen with benchmarks/recalibration_hard.py (margins, thresholds, intervals),
 recalibration_curves.py (structure), recalibration_real.py (the announced error) and recalibration_frequencies.py, as
 docs/decisions/recalibration.md explains. A case computes the squared error after over before, the announced over the
-real error, and the lengths of the intervals over those before. Whoever moves a constant runs the benchmarks again and
-then writes down the new numbers here.
+real error, and the lengths of the intervals over those before. To move a constant, run the benchmarks again and
+then write down the new numbers here.
 """
 
 from types import ModuleType

@@ -1,6 +1,6 @@
 """The tuned constants of second rounds, each fixed by its consequence; benchmarks/second_rounds.py measures them.
 
-Whoever changes one runs that benchmark again and then writes down the new numbers.
+To change one, run that benchmark again and then write down the new numbers.
 """
 
 from typing import Any

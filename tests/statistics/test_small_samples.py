@@ -117,7 +117,7 @@ def test_noise_tails_are_normal_in_large_samples_and_wider_in_small_ones() -> No
 
 @pytest.mark.parametrize(("level", "needed"), [(0.9, 11.4), (0.95, 27.5), (0.99, 107.7)])
 def test_the_normal_law_needs_this_many_effective_answers(level: float, needed: float) -> None:
-    """As measured by benchmarks/small_samples.py: whoever changes it runs that again."""
+    """As measured by benchmarks/small_samples.py: to change it, run that again."""
     assert is_small([0.99 * needed, 1.01 * needed, np.nan], level).tolist() == [True, False, True]
 
 

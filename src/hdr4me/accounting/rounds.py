@@ -33,6 +33,8 @@ class Combined(NamedTuple):
     standard_error: Floats
     slack: Floats | float = 0.0
     """The largest error by stale responses; it adds to an interval on both sides."""
+    weight: float = 1.0
+    """Σ |a_t|: an interval of ± half of it, in widths of the range, contains every possible value."""
 
 
 def may_be_stale(number: int, row_budget: int) -> bool:
@@ -58,7 +60,7 @@ def staleness(survey: Survey, number: int | None) -> str:
     if budget is None or (number is not None and not may_be_stale(number, budget)):
         return ""
     if number is None:
-        return f"may be stale after round {budget}: give the round number"
+        return f"may be stale after round {budget}: give the number of the round"
     return f"may be stale: the row budget of {budget} is spent before round {number}"
 
 
@@ -90,7 +92,7 @@ def contrast(
             "weights are (T,), estimates and standard errors (T, rows)"
         )
     slack = 0.0 if stale is None else np.abs(a) @ np.asarray(stale, np.float64)
-    return Combined(a @ x, np.abs(a) @ s if memoized else np.sqrt(a**2 @ s**2), slack)
+    return Combined(a @ x, np.abs(a) @ s if memoized else np.sqrt(a**2 @ s**2), slack, float(np.abs(a).sum()))
 
 
 def average(
@@ -139,7 +141,7 @@ def paired_rounds(
     first: Sequence[Answers],
     second: Sequence[Answers],
     *,
-    number: int = 2,
+    round_number: int = 2,
     row_budget: int | None = None,
 ) -> list[dict[str, Any]]:
     """Means and frequencies of the second round minus those of the first, from `report.answers` of the same users.
@@ -147,9 +149,9 @@ def paired_rounds(
     Memoized noise that two rounds share cancels in each user's own difference, so the standard error is that of the
     changes alone. Tallies do not link a user's reports, so they cannot give this estimate.
 
-    A user with the same answer in both rounds may have a stale one if `number`, the number of the second round, exceeds
+    A user with the same answer in both rounds may have a stale one if `round_number`, that of the second round, exceeds
     the row budget of the memoized responses (by default the survey's, or 1). Then `slack` is the largest error by stale
-    responses, and the status says so. Pass `row_budget=number` if the noise is fresh.
+    responses, and the status says so. Pass `row_budget=round_number` if the noise is fresh.
 
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=4.0, mechanism="duchi")
@@ -170,8 +172,12 @@ def paired_rounds(
             if q in later:
                 outputs[q].append((output, later[q]))
     row_budget = survey.row_budget or ROW_BUDGET if row_budget is None else row_budget
-    stale = may_be_stale(number, row_budget)
-    status = f"may be stale: the row budget of {row_budget} is spent before round {number}" if stale else "ok"
+    stale = may_be_stale(round_number, row_budget)
+    status = (
+        f"may be stale: the row budget of {row_budget} is spent before round {round_number}"
+        if stale
+        else "ok"
+    )
     return [row for q, pairs in enumerate(outputs) for row in _paired_rows(survey, q, pairs, status)]
 
 

@@ -52,10 +52,11 @@ COMMANDS = {
     "backup": "Copy the database of a collector.",
     "restore": "Restore a backup.",
     "reproduce": "Reproduce the experiments of the paper.",
+    "study": "Run the simulation of the paper on your own data.",
 }
 _MODULES = dict.fromkeys(("serve", "send", "backup", "restore"), "collector")
 _MODULES |= dict.fromkeys(("perturb", "tally", "merge"), "reports")
-_MODULES |= {"analyze": "compare", "refine": "rounds", "explain": "survey"}
+_MODULES |= {"analyze": "compare", "refine": "rounds", "explain": "survey", "study": "reproduce"}
 
 for _name, _help in COMMANDS.items():
     _function = getattr(import_module(f"hdr4me.cli.{_MODULES.get(_name, _name)}"), _name)

@@ -114,7 +114,14 @@ def _audit_survey(survey: Any, draws: int, write: Write, json: bool, verbose: bo
             + ([CHANNELS[f.kind].__name__, f"{f.draws:,}", _fraction(f.likelihood_ratio)] if verbose else [])
             for f in found.findings
         ]
-        columns = ["mechanism", "dimensions", "declared ε", "proven ε", "attack: ε at least", "passes"]
+        columns = [
+            "mechanism",
+            "number of dimensions",
+            "declared ε",
+            "proven ε",
+            "attack: ε at least",
+            "passes",
+        ]
         columns += ["channel", "draws", "likelihood ratio"] if verbose else []
         print_table(f"Audit of survey {survey.fingerprint[:12]}, ε per answer", columns, rows)
         print_text(_verdict(found))

@@ -22,6 +22,7 @@ from hdr4me.cli.options import JSON, OUTPUT, SURVEY, UNUSABLE, File, Read, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress, working
 from hdr4me.cli.reports import perturb_files
 from hdr4me.errors import InvalidInput
+from hdr4me.pages.counted import counted
 
 if TYPE_CHECKING:
     from hdr4me.collector.backup import Contents
@@ -330,7 +331,9 @@ def send(
         str | None,
         Option(envvar="HDR4ME_TOKEN", metavar="<token>", help="An upload token, if the collector needs one."),
     ] = None,
-    round: Annotated[int | None, Option(help="Number of the round; default: the latest open round.")] = None,
+    round_number: Annotated[
+        int | None, Option(help="The number of the round; default: the latest open round.", min=1)
+    ] = None,
     spool: Annotated[
         File, Option(metavar="<folder>", help="Keep the reports in this folder, to send them again.")
     ] = None,
@@ -372,7 +375,7 @@ def send(
         made.assign_ids(n)
     try:
         with progress("sending", len(made)) as advance, opt.named_options():
-            sent = send_spool(made, to, token=token, round=round, progress=advance)
+            sent = send_spool(made, to, token=token, round_number=round_number, progress=advance)
     except NotAccepted as error:
         how = "Give the token with --token or HDR4ME_TOKEN. " if "needs a token" in str(error) else ""
         again = f"hdr4me send {survey} --spool {folder} --to {to}"
@@ -440,4 +443,4 @@ def _summary(contents: Contents, json: bool) -> None:
     if json:
         print_json({"rounds": contents.rounds, "blocks": contents.blocks, "reports": contents.reports})
     else:
-        print_note(f"{contents.reports:,} reports of {contents.rounds} rounds")
+        print_note(f"{counted(contents.reports, 'report')} of {counted(contents.rounds, 'round')}")

@@ -14,6 +14,7 @@ from hdr4me.cli.output import print_json, print_note, print_table, progress
 if TYPE_CHECKING:
     from hdr4me.collector.stores.protocol import Store
 
+_MOST = 10_000_000  # users
 _COLUMNS = ("dimension", "category", "true", "estimate", "lower", "upper", "answers")
 _SHOWN = ("age", "height_cm", "weight_kg", "sleep_hours", "heart_rate_08", "steps_08", "smoker", "commute")
 
@@ -37,7 +38,7 @@ def demo(
     """
     from hdr4me.demo import run_demo
 
-    opt.check("--users", users, users >= 1000, "at least 1000")
+    opt.check("--users", users, 1000 <= users <= _MOST, f"an integer from 1,000 to {_MOST:,}")
     if serve:
         _serve(output, epsilon, port)
         return

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from hdr4me.tally import PairCounts, Tally
 
 _INTERVALS = ("conservative", "approximate", "average", "credible")
+# A status of the answer, and what it means on the command line.
+_ROUND = ("give the number of the round", "give --round-number")
 COLUMNS = ("dimension", "category", "estimate", "standard_error", "lower", "upper", "answers", "status")
 
 
@@ -200,7 +202,7 @@ def _show(
     places = {row["dimension"]: i for i, row in reversed(list(enumerate(shown)))}
     table, marks = [], dict[str, str]()
     for row in sorted(shown, key=lambda row: places[row["dimension"]]):
-        texts = [str(row.get("status") or "ok"), *str(row.get("note") or "").split("; ")]
+        texts = [str(row.get("status") or "ok").replace(*_ROUND), *str(row.get("note") or "").split("; ")]
         texts = [x for x in texts if x not in ("", "ok") and (approximate or "approximate" not in x)]
         letters = sorted(marks.setdefault(text, _letter(len(marks))) for text in texts)
         table.append(row | {"status": None, "note": " ".join(letters)})

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from functools import cache
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -100,25 +101,30 @@ _READER = {
     "sheet": "The sheet of an Excel file; default: the first.",
 }
 
-_SAME = (
-    "audience", "categorical", "decimal", "delimiter", "encoding", "engine", "epsilon", "every",
-    "limit", "master", "mechanism", "name", "prior", "probability",
-    "purpose", "rate", "repeats", "schema", "statistic", "thousands", "tolerance", "users", "values", "workers",
-    "scale", "normalize", "data", "dims",
-)  # fmt: skip
-_NAMES = {name: f"--{name}" for name in _SAME} | {
-    "users": "--users", "dims": "--dims", "sampled": "--sampled", "category_count": "--category-count",
-    "memoized_epsilon": "--memoized-epsilon",
+# Options for Python parameters that have another name; the others have the option's own name (`_option_names`).
+_ALIASES = {
     "mechanisms": "--mechanism", "columns": "--column", "pairs": "--pair-question", "blocks": "--block-question",
-    "p": "--quantiles", "edges": "--histogram", "bins": "--histogram", "t": "--values",
+    "product": "--product", "p": "--quantiles", "edges": "--histogram", "bins": "--histogram", "t": "--values",
     "during": "--duration", "method": "--recalibrate", "kind": "--interval", "url": "--to",
-    "min_reports": "--min-reports", "confidence": "--confidence", "lambda_choice": "--lambda-choice",
-    "origins": "--allow-origin",
-    "false_alarm_rate": "--false-alarm-rate", "audits_before": "--audits-before",
-    "retain_days": "--retain-days", "target": "TARGET", "date_format": "--date-format",
+    "origins": "--allow-origin", "target": "TARGET",
 }  # fmt: skip
 # The metadata field of the provenance.
 _DESCRIPTION = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
+
+
+@cache
+def _option_names() -> dict[str, str]:
+    """The option of each parameter of any command."""
+    from typer.main import get_command
+
+    from hdr4me.cli.app import app
+
+    def walk(command: Any) -> Iterator[tuple[str, str]]:
+        yield from ((x.name, x.opts[0]) for x in command.params if x.param_type_name == "option")
+        for part in getattr(command, "commands", {}).values():
+            yield from walk(part)
+
+    return {**dict(walk(get_command(app))), **_ALIASES}
 
 
 @contextmanager
@@ -127,21 +133,31 @@ def named_options(**others: str) -> Iterator[None]:
     try:
         yield
     except InvalidInput as refusal:
-        renamed = refusal.renamed(_NAMES | others)
-        if renamed is refusal:
-            raise InvalidInput(_for_command_line(str(refusal))) from None
-        raise renamed from None
+        renamed = refusal.renamed(_option_names() | others)
+        raise InvalidInput(_for_command_line(str(renamed))) from None
 
 
 def _for_command_line(message: str) -> str:
-    """A message with options only, where it gives both a Python parameter and an option.
+    """A message with options instead of Python parameters, also where it gives both.
 
     >>> _for_command_line("use sampled=2 (--sampled 2), a pair (pairs=, --pair-question), or option 'prior'")
     'use --sampled 2, a pair (--pair-question), or --prior'
+    >>> _for_command_line("p is for statistic = 'quantile'; 'n = 3' is not a parameter")
+    "p is for --statistic quantile; 'n = 3' is not a parameter"
+    >>> _for_command_line("memoized_epsilon chooses the mechanisms, such as 'optimal_mean'")
+    "--memoized-epsilon chooses the mechanisms, such as 'optimal_mean'"
     """
+    names = _option_names()
     message = re.sub(r"\b(\w+)=(\w+)((?: or more)?) \(--\1 \2\)", r"--\1 \2\3", message)
+    message = re.sub(r"\b\w+=True \((--[\w-]+)\)", r"\1", message)
     message = re.sub(r"\([\w.]+=?, (--[\w-]+)\)", r"(\1)", message)
-    return re.sub(r"\boption '(\w+)'", r"--\1", message).replace("method '", "--recalibrate '")
+    message = re.sub(r"\boption '(\w+)'", r"--\1", message).replace("method '", "--recalibrate '")
+
+    def option(found: re.Match[str]) -> str:
+        return f"{names[found[1]]} {found[2]}" if found[1] in names else found[0]
+
+    message = re.sub(r"(?<![-\w'])([a-z_]+) = '?([\w.+-]+)'?", option, message)
+    return re.sub(r"(?<![-\w'./])[a-z]+(?:_[a-z]+)+\b", lambda found: names.get(found[0], found[0]), message)
 
 
 Read = Callable[[Sequence[str | Path]], "RecordFiles"]
@@ -215,7 +231,12 @@ def pair_of(option: str, text: str) -> tuple[str, str]:
     ('age', 'income')
     """
     names = [name.strip() for name in text.split(",")]
-    check(option, repr(text), len(names) == 2 and all(names), "two names separated by a comma")
+    check(
+        option,
+        repr(text),
+        len(set(names)) == len(names) == 2 and all(names),
+        "two names separated by a comma",
+    )
     return names[0], names[1]
 
 

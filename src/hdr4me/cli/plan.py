@@ -68,7 +68,9 @@ def plan(
         str, Option(help="Rank by: mean, distribution, quantile, variance, sd, tables …")
     ] = "mean",
     quantiles: QUANTILES = None,
-    rounds: Annotated[int, Option(help="2: also predict the gain of a second round (hdr4me refine).")] = 1,
+    second_round: Annotated[
+        bool, Option("--second-round", help="Also predict the gain of a second round (hdr4me refine).")
+    ] = False,
     outputs: Annotated[
         list[Path] | None,
         Option(
@@ -113,7 +115,6 @@ def plan(
         "--shuffled", shuffled, shuffled is None or 1e-100 <= shuffled < 1, "a δ of at least 1e-100, below 1"
     )
     opt.check("--poisoned", poisoned, poisoned is None or 0 < poisoned < 1, "a number between 0 and 1")
-    opt.check("--rounds", rounds, rounds in (1, 2), "1 or 2")
     n_rounds = _periods(collect_every, duration)
     loaded = opt.load_schema(schema)
     if loaded is not None and (dims is not None or category_count is not None):
@@ -139,7 +140,7 @@ def plan(
                 **_expected(prior, loaded, read),
                 jointly=not per_dimension,
                 statistic=statistic,
-                p=None if quantiles is None else opt.numbers("--quantiles", quantiles),
+                quantiles=None if quantiles is None else opt.numbers("--quantiles", quantiles),
             )
         if not found.reachable:
             refusal = found.refusal()
@@ -167,8 +168,8 @@ def plan(
             for item in manipulation_bounds(_survey(best))
             for present in ((0.9, 0.5, 0.2, PRESENT) if item.cells else (1.0,))
         ]
-    if rounds == 2:
-        more["rounds"] = _second_round(found)
+    if second_round:
+        more["second_round"] = _second_round(found)
     if html is not None or png is not None:
         from hdr4me.cli.plan_figures import draw, plan_page
 
@@ -192,9 +193,9 @@ def plan(
         for line in lines:
             print_text(line)
         print_notes([f"note: {note}" for note in (*found.notes, *details)], verbose, most=1)
-        if rounds == 2 and all(row["values"] == "uniform" for row in more["rounds"]):
+        if second_round and all(row["values"] == "uniform" for row in more["second_round"]):
             print_note("A second round gains nothing if values fill their range: give --prior values.csv.")
-        elif rounds == 2 and all(row["gain"] == 1.0 for row in more["rounds"]):
+        elif second_round and all(row["gain"] == 1.0 for row in more["second_round"]):
             print_note("A second round would not give narrower intervals: ask all users in one round.")
     if refusal is not None:
         raise typer.Exit(1)
@@ -340,7 +341,7 @@ def _second_round(found: Plan) -> list[dict[str, Any]]:
             row |= {"gain": gain.gain, "low": gain.low, "high": gain.high, "control": gain.control}
             rows.append({**row, "standard_error": gain.one, "standard_error_of_two": gain.two})
     if not rows:
-        raise InvalidInput("--rounds 2 needs numeric dimensions, whose ranges a second round narrows")
+        raise InvalidInput("--second-round needs numeric dimensions, whose ranges a second round narrows")
     return rows
 
 
@@ -377,13 +378,13 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
         tables.append(
             ("Mechanism with the highest probability of staying within a tolerance", *_winners(found))
         )
-    if "rounds" in more:
+    if "second_round" in more:
         tables.append(
             (
                 "A pilot with a fifth of the users, then a second round on narrower ranges (hdr4me refine)",
                 ["dimensions", "values", "reports per dimension", "standard error, one round",
-                 "standard error, two rounds", "squared interval width divided by", "range kept"],
-                [[*(row[key] for key in _SECOND), (row["high"] - row["low"]) / 2] for row in more["rounds"]],
+                 "standard error, two rounds", "squared interval width, one round / two rounds", "range kept"],
+                [[*(row[key] for key in _SECOND), (row["high"] - row["low"]) / 2] for row in more["second_round"]],
             )
         )  # fmt: skip
     if "poisoning" in more:

@@ -102,7 +102,8 @@ def _check_quality(quality: DataQuality, allow_unusable: bool, *, notes: bool = 
     from hdr4me.io.quality import refusal
 
     if (refused := quality.refused()) and not allow_unusable:
-        raise refusal(refused)
+        with opt.named_options():
+            raise refusal(refused)
     for sentence in [*(quality.notes() if notes else ()), *(quality.unusable() if allow_unusable else ())]:
         print_note(f"warning: {sentence}")
 

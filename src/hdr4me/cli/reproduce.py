@@ -1,11 +1,12 @@
-"""hdr4me reproduce: the experiments of the paper."""
+"""hdr4me reproduce and study: the experiments of the paper, and the same simulation of other data."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from typer import Argument, Context, Option
 
@@ -20,93 +21,167 @@ if TYPE_CHECKING:
 
 # The options that decide the numbers.
 _GIVEN = (
-    "scale", "seed", "cov19", "normalize", "lambda_choice", "data", "users", "dims", "epsilon", "mechanism",
-    "sampled", "repeats",
+    "scale", "seed", "cov19", "normalize", "lambda_choice", "users", "dims", "epsilon", "mechanism", "sampled",
+    "repeats",
 )  # fmt: skip
+
+
+WORKERS = Annotated[int, Option(help="Number of processes; 0: one per core.")]
+SEED = Annotated[int, Option(help="The same seed gives the same numbers, for any --workers.")]
+FOLDER = Annotated[Path, Option("--output", "-o", metavar="<folder>", help="Folder of the report.")]
+NORMALIZE = Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")]
+LAMBDA = Annotated[str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")]
 
 
 def reproduce(
     context: Context,
-    target: Annotated[str, Argument(help="all, case-study, fig2 … fig5, table2, theory or own.")] = "all",
+    target: Annotated[str, Argument(help="all, case-study, fig2 … fig5, table2 or theory.")] = "all",
     scale: Annotated[str, Option(help="quick (small sizes) or full (the sizes of the paper).")] = "quick",
-    output: Annotated[
-        Path, Option("--output", "-o", metavar="<folder>", help="Folder of the report.")
-    ] = Path("reproduction"),
-    workers: Annotated[int, Option(help="Number of processes; 0: one per core.")] = 0,
-    seed: Annotated[int, Option(help="The same seed gives the same numbers, for any --workers.")] = 1,
+    output: FOLDER = Path("reproduction"),
+    workers: WORKERS = 0,
+    seed: SEED = 1,
     cov19: Annotated[File, Option(help="A file of embeddings for COV-19; default: synthetic data.")] = None,
-    data: Annotated[
-        str | None,
-        Option(metavar="<file or name>", help="Custom study: a file, or gaussian, poisson, uniform …"),
-    ] = None,
-    users: Annotated[int | None, Option(help="Custom study: number of users; default: all rows.")] = None,
-    dims: Annotated[list[int] | None, Option(help="Custom study: number of dimensions (repeatable).")] = None,
-    epsilon: Annotated[list[float] | None, Option(help="Custom study: a budget ε (repeatable).")] = None,
-    mechanism: Annotated[Texts, Option(help="Custom study: a mechanism (repeatable).")] = None,
-    sampled: Annotated[
-        list[int] | None, Option(help="Custom study: number of reported dimensions (repeatable).")
-    ] = None,
-    repeats: Annotated[int | None, Option(help="Custom study: collections per cell.")] = None,
-    normalize: Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")] = "auto",
-    lambda_choice: Annotated[
-        str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")
-    ] = None,
+    normalize: NORMALIZE = "auto",
+    lambda_choice: LAMBDA = None,
     json: JSON = False,
 ) -> None:
     """Reproduce the case study and section VI of the paper: figures, tables, claims and errata, in one report.
 
-    An interrupted run continues where it stopped. With an option of a custom study, the same
-    simulation runs on your own data and sizes, without the claims of the paper.
+    An interrupted run continues where it stopped. For the same simulation of your own data and sizes, use hdr4me study.
 
     Example: hdr4me reproduce all --scale quick --output reproduction
     """
-    from hdr4me.pages.counted import machine
     from hdr4me.paper.case_study import TABLE_COLUMNS, table2
+    from hdr4me.paper.studies import cells_for, scale_named
+
+    with opt.named_options():
+        cells = cells_for(target, scale_named(scale))
+    opt.check("--cov19", cov19, cov19 is None or cov19.is_file(), "there is no such file")
+    given = context.params | {"cov19": cov19 and cov19.name}
+    done = _run("reproduce", given, [target], cells, cov19=cov19)
+    rows = table2()
+    if json:
+        case_study = [dict(zip(TABLE_COLUMNS, row, strict=True)) for row in rows]
+        print_json({**done.document(), "case_study": case_study, "files": done.files})
+        return
+    if target in ("case-study", "table2", "fig3"):
+        print_table("Section IV-C, printed and recomputed", TABLE_COLUMNS[:4], [row[:4] for row in rows])
+    if done.verdicts:
+        from hdr4me.paper.report import lead_of
+
+        judged = [[v.name, v.verdict, v.support] for v in done.verdicts]
+        print_table(lead_of(done.verdicts), ["claim", "verdict", "holds for choices of λ*"], judged)
+    done.say(output)
+
+
+def study(
+    context: Context,
+    data: Annotated[
+        str, Argument(help="A file with columns of numbers, or gaussian, poisson, uniform …")
+    ] = "uniform",
+    users: Annotated[int | None, Option(help="Number of users; default: all rows.")] = None,
+    dims: Annotated[list[int] | None, Option(help="Number of dimensions (repeatable).")] = None,
+    epsilon: Annotated[
+        list[float] | None, Option(help="Privacy budget ε of one report (repeatable).")
+    ] = None,
+    mechanism: Annotated[Texts, Option(help="A mechanism (repeatable).")] = None,
+    sampled: Annotated[
+        list[int] | None, Option(help="Number of dimensions that each person reports (repeatable).")
+    ] = None,
+    repeats: Annotated[int | None, Option(help="Number of simulated collections.")] = None,
+    output: FOLDER = Path("study"),
+    workers: WORKERS = 0,
+    seed: SEED = 1,
+    normalize: NORMALIZE = "auto",
+    lambda_choice: LAMBDA = None,
+    json: JSON = False,
+) -> None:
+    """Run the paper's simulation on your own data: predicted and simulated error of the means, re-calibrated or not.
+
+    The data are used as they are, so use public or synthetic data only.
+
+    Example: hdr4me study public.csv --epsilon 1 --epsilon 4 --mechanism hybrid --output study
+    """
+    from hdr4me.paper.studies import own_cells, scale_named, study_rows
+
+    with opt.named_options(data="DATA"):
+        own, path = _own(context.params, scale_named("quick"))
+        cells = own_cells(own)
+    given = context.params | {"data": data if path is None else path.name}
+    done = _run("study", given, [given["data"]], cells, data=path)
+    if json:
+        found = study_rows(done.results.of("own"), done.chosen)
+        print_json({**done.document(), "cells": found, "files": done.files})
+        return
+    from hdr4me.paper.report import own_lead, own_table
+
+    print_table(own_lead(done.results), *own_table(done.results, done.chosen))
+    done.say(output)
+
+
+class _Done(NamedTuple):
+    """A finished simulation: its results and verdicts, the choice of λ*, and the files that were written."""
+
+    about: Any
+    results: Any
+    verdicts: list[Any]
+    chosen: Any
+    files: list[str]
+
+    def document(self) -> dict[str, Any]:
+        """What both commands print as JSON."""
+        about, claims = self.about, [vars(verdict) for verdict in self.verdicts]
+        named = {"command": about.command, "lambda_choice": self.chosen.name, "seconds": about.seconds}
+        return {**named, "claims": claims}
+
+    def say(self, output: Path) -> None:
+        """Print the name of the report."""
+        more = f"{len(self.files) - 1} more files in {self.about.seconds:.0f} s"
+        print_note(f"wrote {output / 'report.html'} and {more}")
+
+
+def _run(
+    command: str,
+    given: Mapping[str, Any],
+    arguments: list[str],
+    cells: Sequence[Any],
+    *,
+    cov19: Path | None = None,
+    data: Path | None = None,
+) -> _Done:
+    """Simulate the cells, judge the claims and write the report."""
+    from hdr4me.pages.counted import machine
     from hdr4me.paper.claims import CLAIMS, judge
     from hdr4me.paper.datasets import check_normalization
     from hdr4me.paper.methods import DEFAULT, lambda_choice_named
-    from hdr4me.paper.report import About, as_first_run, lead_of, own_lead, own_table, publish
+    from hdr4me.paper.report import About, as_first_run, publish
     from hdr4me.paper.runner import Settings, finished_cells, run_cells
-    from hdr4me.paper.studies import cells_for, gather, own_cells, scale_named, study_rows
+    from hdr4me.paper.studies import gather
 
-    mine = target == "own" or any(
-        given is not None for given in (data, users, dims, epsilon, mechanism, sampled, repeats)
-    )
-    path = None
+    seed, workers, output = given["seed"], given["workers"], given["output"]
+    choice = given["lambda_choice"]
     with opt.named_options():
-        size = scale_named(scale)
-        if mine:
-            allowed = "omit it with --data, --users, --dims, --epsilon, --mechanism, --sampled or --repeats"
-            opt.check("target =", repr(target), target in ("all", "own"), allowed)
-            target = "own"
-            own, path = _own(context.params, size)
-            cells: list[Any] = [*own_cells(own)]
-        else:
-            cells = cells_for(target, size)
-        chosen = DEFAULT if lambda_choice is None else lambda_choice_named(lambda_choice)
-        way = check_normalization(normalize)
+        chosen = DEFAULT if choice is None else lambda_choice_named(choice)
+        way = check_normalization(given["normalize"])
     opt.check("--workers", workers, workers >= 0, "a non-negative integer")
     opt.check("--seed", seed, seed >= 0, "a non-negative integer")
-    opt.check("--cov19", cov19, cov19 is None or cov19.is_file(), "there is no such file")
-    files_used = (None if file is None else os.path.realpath(file) for file in (cov19, path))
+    files_used = (None if file is None else os.path.realpath(file) for file in (cov19, data))
     settings = Settings(seed, way, *files_used)
     workers = workers or os.cpu_count() or 1
     work = output / "work"
     start = time.perf_counter()
     kept = finished_cells(cells, settings, work)
     try:
-        with progress(f"reproduce {target}", sum(cell.cost for cell in cells) or None) as advance:
+        with progress(" ".join([command, *arguments]), sum(cell.cost for cell in cells) or None) as advance:
             finished = run_cells(cells, settings, work, workers=workers, advance=advance)
     except KeyboardInterrupt:
         print_note(f"finished cells are kept in {work}: run the same command to continue")
         raise
     results = gather(finished)
     verdicts = judge(CLAIMS, results, chosen)
-    given = context.params | {"cov19": cov19 and cov19.name, "data": data if path is None else path.name}
-    given["normalize"] = None if normalize == "auto" else normalize
     about = About(
-        command=_command(target, given),
-        scale=scale,
+        command=_command(command, arguments, given),
+        scale=given.get("scale", "quick"),
         seed=seed,
         lambda_choice=chosen,
         workers=workers,
@@ -117,35 +192,20 @@ def reproduce(
     )
     if cells and kept == len(cells):
         about = as_first_run(about, output)
-    files = publish(results, verdicts, about, output)
-    columns, rows = own_table(results, chosen) if mine else (TABLE_COLUMNS, table2())
-    if json:
-        document = {"command": about.command, "lambda_choice": chosen.name, "seconds": about.seconds}
-        numbers = [dict(zip(columns, row, strict=True)) for row in rows]
-        shown = {"cells": study_rows(results.of("own"), chosen)} if mine else {"case_study": numbers}
-        print_json({**document, "claims": [vars(verdict) for verdict in verdicts], **shown, "files": files})
-        return
-    if target in ("case-study", "table2", "fig3"):
-        print_table("Section IV-C, printed and recomputed", columns[:4], [row[:4] for row in rows])
-    if mine:
-        print_table(own_lead(results), columns, rows)
-    if verdicts:
-        judged = [[v.name, v.verdict, v.support] for v in verdicts]
-        print_table(lead_of(verdicts), ["claim", "verdict", "holds for choices of λ*"], judged)
-    print_note(f"wrote {output / 'report.html'} and {len(files) - 1} more files in {about.seconds:.0f} s")
+    return _Done(about, results, verdicts, chosen, publish(results, verdicts, about, output))
 
 
-def _command(target: str, given: dict[str, Any]) -> str:
+def _command(command: str, arguments: list[str], given: Mapping[str, Any]) -> str:
     """The command that reproduces the numbers, without local paths."""
-    parts = ["hdr4me", "reproduce", target]
+    parts = ["hdr4me", command, *arguments]
     for name in _GIVEN:
-        value = given[name]
+        value = None if (name, given.get(name)) == ("normalize", "auto") else given.get(name)
         for item in value if isinstance(value, list | tuple) else [] if value is None else [value]:
             parts += [f"--{name.replace('_', '-')}", f"{item:g}" if isinstance(item, float) else str(item)]
     return " ".join(parts)
 
 
-def _own(given: dict[str, Any], scale: Scale) -> tuple[Own, Path | None]:
+def _own(given: Mapping[str, Any], scale: Scale) -> tuple[Own, Path | None]:
     """The study that the options describe, and its data file."""
     users, dims = given["users"], given["dims"]
     from hdr4me.paper.cells import MECHANISMS
@@ -158,7 +218,7 @@ def _own(given: dict[str, Any], scale: Scale) -> tuple[Own, Path | None]:
         scale.repeats if given["repeats"] is None else given["repeats"],
         tuple(given["sampled"] or ()),
     )
-    name = given["data"] or "uniform"
+    name = given["data"]
     if name in DATASETS:
         n, d = DATASETS[name]
         n = scale.users(n) if users is None else users

@@ -88,12 +88,8 @@ def rounds(
         for name, part in parts.items():
             value, reach = float(part.estimate[i]), float((z * part.standard_error + part.slack)[i])
             row[name] = {"estimate": value, "lower": value - reach, "upper": value + reach}
-            line += [
-                value,
-                "no bound"
-                if reach >= _width(loaded[0].survey, named) * (0.5 + 0.5 * (name != "average"))
-                else reach,
-            ]
+            possible = part.weight / 2 * _width(loaded[0].survey, named)
+            line += [value, reach if reach < possible else "no bound"]
         rows.append(row)
         shown.append(line)
     if png is not None:
@@ -118,7 +114,7 @@ def rounds(
 
 
 def _width(survey: Survey, row: dict[str, Any]) -> float:
-    """The width of the range of a row: a larger margin of a change, or half of it for an average, is no bound."""
+    """The width of the range of a row."""
     return 2 * survey.schema[row["dimension"]].half_range if row["statistic"] == "mean" else 1.0
 
 

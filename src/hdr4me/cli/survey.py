@@ -340,8 +340,12 @@ def _missing(schema: Schema, declared: set[str]) -> list[str]:
 
 def _shortened(words: Sequence[str]) -> str:
     """The first words, and the number of the others."""
+    return listed(_first(words))
+
+
+def _first(words: Sequence[str]) -> list[str]:
     more = len(words) - _SHOWN
-    return listed([*words[:_SHOWN], f"{more:,} more"] if more > 0 else list(words))
+    return [*words[:_SHOWN], f"{more:,} more"] if more > 0 else list(words)
 
 
 def _row(made: Survey, channel: Channel) -> dict[str, object]:
@@ -377,7 +381,11 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
         print_notes(notes, verbose)
         return
     names = [
-        [made.schema.dimensions[j].name for q in made.questions if q.channel is channel for j in q.dimensions]
+        [
+            _shortened([made.schema.names[j] for j in q.dimensions])
+            for q in made.questions
+            if q.channel is channel
+        ]
         for channel in made.channels
     ]
     keys = ("mechanism", "epsilon", "bytes", *(("channel", "inputs", "counters") if verbose else ()))
@@ -385,9 +393,9 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
         f"Survey {made.fingerprint[:12]}: each person answers {made.sampled} of "
         f"{counted(len(made.questions), 'question')}, ε = {made.epsilon:g} and "
         f"{counted(made.report_size, 'byte')} per report",
-        ["dimensions", *("ε per answer" if key == "epsilon" else key for key in keys)],
+        ["questions", *("ε per answer" if key == "epsilon" else key for key in keys)],
         [
-            [_shortened(group), *(channel[key] for key in keys)]
+            [", ".join(_first(group)), *(channel[key] for key in keys)]
             for group, channel in zip(names, channels, strict=True)
         ],
     )

@@ -120,7 +120,7 @@ def send(
     url: str,
     *,
     token: str | None = None,
-    round: int | None = None,
+    round_number: int | None = None,
     progress: Callable[[int], None] = lambda _: None,
     client: httpx.Client | None = None,
     wait: Callable[[float], Any] = time.sleep,
@@ -138,7 +138,7 @@ def send(
     with (
         nullcontext(client) if client else httpx.Client(base_url=url, timeout=60.0, headers=access) as opened
     ):
-        number = spool.bound(partial(find_round, opened, spool.survey), round)
+        number = spool.bound(partial(find_round, opened, spool.survey), round_number)
 
         def deliver(ids: Bytes, rows: Bytes) -> None:
             body, half = dumps(ids, rows, spool.survey), len(rows) // 2

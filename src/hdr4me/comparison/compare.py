@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _STATISTICS = ("mean", "median", "variance")  # of numbers; other kinds are compared by shares and means
 _NUMERIC = ("optimal", "piecewise", "hybrid", "duchi", "laplace")
 _TOGETHER = {PAIR: PAIRS_FROM, BLOCKS: BLOCKS_FROM}  # the ε from which they are compared by default
-_ERRORS = ("predicted MSE", "simulated MSE", "±", "re-calibrated MSE")
+_ERRORS = ("predicted MSE", "simulated MSE", "standard error", "re-calibrated MSE")
 COLUMNS = ("ε", "mechanism", *_ERRORS, "95 % intervals cover")
 _COLORS = ("#0b6e99", "#d1495b", "#2e7d4f", "#b7791f", "#6b4c9a", "#55606b", "#c2577e", "#3d8b8b")
 
@@ -356,12 +356,14 @@ def compare(
     if statistic not in _STATISTICS:
         raise InvalidInput.of("statistic", statistic, f"one of {', '.join(_STATISTICS)}")
     if type(repeats) is not int or not 1 <= repeats <= 10_000:
-        raise InvalidInput.of("repeats", repeats, "an integer from 1 to 10000")
+        raise InvalidInput.of("repeats", repeats, "an integer from 1 to 10,000")
+    if type(seed) is not int or seed < 0:
+        raise InvalidInput.of("seed", seed, "a non-negative integer")
     table, known, notes, quality = public_table(data, list(columns) if columns else None, schema)
     rng = np.random.default_rng(seed)
     if users is not None:
         if type(users) is not int or not 10 <= users <= 10_000_000:
-            raise InvalidInput.of("users", users, "an integer from 10 to 10000000")
+            raise InvalidInput.of("users", users, "an integer from 10 to 10,000,000")
         table = table.take(rng.integers(0, table.num_rows, users))
     rows: list[Row] = []
     parts, left_out = _parts(known, mechanisms, memoized_epsilon)

@@ -19,7 +19,7 @@ from hdr4me.survey.columns import is_text
 from hdr4me.survey.times import Time
 
 _MOST_CATEGORIES = 1000  # a text column with more distinct values is treated as an identifier
-REMEDY = "remove the dimension from the schema"
+REMEDY = "Or remove the dimension from the schema"
 _ROWS = 1 << 17
 _SIZE = 2**20 + 1  # the number of inputs of a fine channel, for dimensions that encode values as positions
 

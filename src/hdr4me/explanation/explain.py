@@ -338,7 +338,7 @@ def _retention(survey: Survey) -> list[Block]:
         "does not store addresses, user agents, exact times or the order of arrival. It keeps individual reports while "
         "a round is open and for a grace period (7 days by default), so that they can be deleted by identifier. "
         "Then only the tally remains. The operator of another collector must declare its own retention.",
-        "In many jurisdictions a randomized report is still personal data, because whoever receives it together with a "
+        "In many jurisdictions a randomized report is still personal data, because anyone who receives it with a "
         "network address can link it to a person. The bound above holds in that case too.",
     )
 

@@ -136,20 +136,22 @@ def judge(quality: DataQuality, *, allow_unusable: bool = False) -> None:
 
 
 def refusal(
-    unusable: Sequence[str], remedy: str = "allow it (--allow-unusable, in Python allow_unusable=True)"
+    unusable: Sequence[str],
+    remedy: str = "To accept such columns, use allow_unusable=True (--allow-unusable)",
 ) -> InvalidInput:
-    """The error for columns that are refused."""
-    if any(UNDECLARED in sentence for sentence in unusable):
-        remedy = f"accept missing and unknown values (hdr4me survey --force with --default or --optional), or {remedy}"
-    if any("not numbers" in sentence for sentence in unusable):
-        remedy = f"set --thousands and --decimal if the numbers have such separators, or {remedy}"
+    """The error for columns that are refused: what is wrong, and what to do."""
+    more = f"; {len(unusable) - 3:,} more columns" if len(unusable) > 3 else ""
+    advice = [
+        f"{'; '.join(unusable[:3])}{more}",
+        "Check the schema (range, categories, default, optional) and the file",
+    ]
     if any(NO_TIMES in sentence for sentence in unusable):
-        remedy = f"set --date-format, such as %d.%m.%Y, or {remedy}"
-    more = f", and {len(unusable) - 3} columns more" if len(unusable) > 3 else ""
-    return InvalidInput(
-        f"{'; '.join(unusable[:3])}{more}: check the schema (range, categories, default, optional) and the file, "
-        f"or {remedy}"
-    )
+        advice.append("For other forms of dates, set --date-format, such as %d.%m.%Y")
+    if any("not numbers" in sentence for sentence in unusable):
+        advice.append("If the numbers have such separators, set --thousands and --decimal")
+    if any(UNDECLARED in sentence for sentence in unusable):
+        advice.append("To accept missing or unknown values, create the survey with --default or --optional")
+    return InvalidInput(". ".join([*advice, remedy]))
 
 
 # -- files -------------------------------------------------------------------------------------------------------

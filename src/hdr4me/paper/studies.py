@@ -13,7 +13,7 @@ from hdr4me.paper.cells import MECHANISMS, Cell, CellResult
 from hdr4me.paper.methods import METHODS, LambdaChoice
 from hdr4me.paper.theory import STUDIES, CltCell, CltResult, TheoryCell, TheoryResult
 
-TARGETS = ("all", "case-study", "fig2", "fig3", "table2", "fig4", "fig5", "theory", "own")
+TARGETS = ("all", "case-study", "fig2", "fig3", "table2", "fig4", "fig5", "theory")
 AnyCell = Cell | CltCell | TheoryCell
 # Users and dimensions of section VI.
 DATASETS = {

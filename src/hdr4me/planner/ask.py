@@ -50,7 +50,7 @@ def plan(
     jointly: bool = True,
     rank_by: str = "error",
     statistic: str = "mean",
-    p: Any = None,
+    quantiles: Any = None,
 ) -> Plan:
     """Rank mechanisms and numbers of answers per user (m) by their predicted error, and solve for a missing quantity.
 
@@ -89,7 +89,7 @@ def plan(
     statistic
         The statistic whose error the options are ranked by: "mean" (and frequencies), "distribution", "quantile",
         "variance", "sd", "covariance" or "mean_by"; `hdr4me.planner.statistics.predict` defines their errors.
-    p
+    quantiles
         The quantiles for "quantile"; .25, .5 and .75 by default.
 
     Examples
@@ -108,7 +108,7 @@ def plan(
         raise InvalidInput.of("rank_by", rank_by, "'error', 'mse' or 'probability'")
     chosen = 0.95 if probability is None else probability
     common, scales, own = scaled_tolerances(tolerance, schema)
-    _check("users", users, 1, MAX_USERS, "a positive integer up to 8000000000", integer=True)
+    _check("users", users, 1, MAX_USERS, "a positive integer up to 8,000,000,000", integer=True)
     _check("dims", dims, 1, MAX_DIMS, f"a positive integer, at most {MAX_DIMS}", integer=True)
     _check("epsilon", epsilon, 1e-300, 65536, "a positive number up to 65536")
     _check("tolerance", common, 1e-300, 1e300, "a positive number")
@@ -155,10 +155,10 @@ def plan(
         setting = _corrected(setting, solved, over if np.isfinite(over) else 1.0)
         found = rank(setting, common, chosen, schema, solved, rank_by)
     found = replace(found, asked=common, asked_own=own, left_out=left_out)
-    if statistic != "mean" or p is not None:
+    if statistic != "mean" or quantiles is not None:
         from hdr4me.planner.statistics import by_statistic
 
-        found = by_statistic(found, statistic, p)
+        found = by_statistic(found, statistic, quantiles)
     if probability is not None and not found.reachable:
         raise found.refusal()
     return found
@@ -171,7 +171,7 @@ def _solve(setting: Setting, solved: str, tolerance: float, probability: float) 
         return found
     nearest = rank(setting, None, probability, None, "", "error")
     limits = {"users": f"{MAX_USERS:,} users", "epsilon": f"ε = {MAX_EPSILON:g}", "dims": "one dimension"}
-    raise NotReachable(not_reachable(nearest, tolerance, probability, f"even {limits[solved]}"), nearest)
+    raise NotReachable(not_reachable(nearest, tolerance, probability, f"Even with {limits[solved]}"), nearest)
 
 
 def _corrected(setting: Setting, solved: str, over: float) -> Setting:

@@ -420,12 +420,12 @@ class Plan(Sequence[Option]):
         setting, tolerance, probability = self.setting, self.asked, self.best.probability
         assert tolerance is not None
         nearest = rank(setting, None, probability, self.best.schema, "", "error")
-        words = f"{counted(setting.users, 'user')} and ε = {setting.epsilon:g}"
+        words = f"With {counted(setting.users, 'user')} and ε = {setting.epsilon:g}"
         message = not_reachable(nearest, tolerance, probability, words)
         users, budget = (solve(setting, what, tolerance, probability) for what in ("users", "epsilon"))
         ways = [counted(users.users, "user")] if users else []
         ways += [f"ε = {budget.epsilon:g}"] if budget else []
-        return NotReachable(message + (f"; {' or '.join(ways)} would reach it" if ways else ""), nearest)
+        return NotReachable(message + (f". {' or '.join(ways)} would suffice" if ways else ""), nearest)
 
     def error_of(self, option: Option) -> float:
         """The error of the plan's statistic, on the scale [−1, 1], for one of its options."""

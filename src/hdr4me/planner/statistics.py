@@ -207,11 +207,13 @@ def predict(option: Option, statistic: str, p: tuple[float, ...] = _QUANTILES) -
     return float(counts @ errors / counts.sum())
 
 
-def by_statistic(plan: Plan, statistic: str, p: Any = None) -> Plan:
+def by_statistic(plan: Plan, statistic: str, quantiles: Any = None) -> Plan:
     """The plan with options ranked by the error of a statistic, without those that cannot estimate it."""
-    shares = _QUANTILES if p is None else tuple(float(x) for x in np.atleast_1d(p))
-    if p is not None and (statistic != "quantile" or not all(0.0 < x < 1.0 for x in shares)):
-        raise InvalidInput.of("p", p, "shares strictly between 0 and 1, with statistic = 'quantile'")
+    shares = _QUANTILES if quantiles is None else tuple(float(x) for x in np.atleast_1d(quantiles))
+    if quantiles is not None and (statistic != "quantile" or not all(0.0 < x < 1.0 for x in shares)):
+        raise InvalidInput.of(
+            "quantiles", quantiles, "shares strictly between 0 and 1, with statistic = 'quantile'"
+        )
     found = [(predict(option, statistic, shares), option) for option in plan.options]
     possible = [(error, option) for error, option in found if math.isfinite(error)]
     if not possible:

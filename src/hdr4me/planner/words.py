@@ -189,9 +189,9 @@ def not_reachable(nearest: Plan, tolerance: float, probability: float, reason: s
     """That no candidate keeps the tolerance, and the nearest tolerance that one does."""
     best = nearest.best
     reached = best.tolerance_joint if nearest.setting.jointly else best.tolerance_each
-    kept = f"the nearest tolerance is ±{number(reached)}" if math.isfinite(reached) else _TOO_FEW
+    kept = f"±{number(reached)} is" if math.isfinite(reached) else _TOO_FEW
     return (
-        f"not reachable: {reason} do not keep {best.workload.what} within ±{number(tolerance)} with "
+        f"{reason}, the tolerance ±{number(tolerance)} for {best.workload.what} is not reached with "
         f"{percent(probability)} probability; {kept}"
     )
 

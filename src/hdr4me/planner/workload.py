@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior, mean_law, table_priors
 from hdr4me.pages.counted import listed
+from hdr4me.survey.categorical import MAX_CATEGORIES
 
 UNIFORM = as_prior("uniform")
 Floats = NDArray[np.float64]
@@ -136,8 +137,10 @@ class Workload:
         """The workload of `dims` numbers, or of `dims` dimensions with `category_count` categories."""
         if category_count is None:
             return cls((Group(dims, prior=prior),))
-        if type(category_count) is not int or category_count < 2:
-            raise InvalidInput.of("category_count", category_count, "an integer >= 2")
+        if type(category_count) is not int or not 2 <= category_count <= MAX_CATEGORIES:
+            raise InvalidInput.of(
+                "category_count", category_count, f"an integer from 2 to {MAX_CATEGORIES:,}"
+            )
         return cls((Group(dims, category_count),))
 
     @staticmethod

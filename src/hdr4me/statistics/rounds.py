@@ -115,8 +115,8 @@ def refine(
     if not shown:
         raise InvalidInput(
             "the reports do not determine the distribution of any number, so no range can be narrowed: "
-            "use mechanism = 'square_wave', 'piecewise' or 'optimal' at epsilon above 0.05 in the pilot; "
-            "categories, selections, vectors and blocks have no range to narrow: repeat the same survey for them"
+            "create the pilot with square_wave, piecewise or optimal at ε above 0.05; categories, selections, vectors "
+            "and blocks have no range to narrow, so repeat the same survey for them"
         )
     if users is not None and (type(users) is not int or users < 1):
         raise InvalidInput.of("users", users, "a positive integer")

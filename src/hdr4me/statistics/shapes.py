@@ -60,7 +60,7 @@ def why_no_shape(what: str, dimension: Dimension, channel: Channel) -> str:
     return (
         f"{refused} from reports by {channel.mechanism!r}: its "
         f"{getattr(channel, 'n_cells', 'report')} cells carry the mean and nothing else. Create the survey with "
-        "mechanism = 'square_wave' (best for distributions), 'piecewise' or 'optimal' at epsilon above 0.05"
+        "the mechanism square_wave (best for distributions), piecewise or optimal, at ε above 0.05"
     )
 
 
