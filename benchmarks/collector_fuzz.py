@@ -238,9 +238,9 @@ def in_process(n: int, seed: int, *, together: int = 32) -> dict[str, Any]:
             await asyncio.gather(*(one() for _ in range(min(together, n - start))))
             if start % (together * max(1, n // together // 40)) == 0:
                 sizes.append(memory())
-        if collector.body_bytes or collector.writer.waiting:
+        if collector.body_bytes.held or collector.writer.waiting.held:
             found.faults.append(
-                f"left over: {collector.body_bytes} bytes, {collector.writer.waiting} reports"
+                f"left over: {collector.body_bytes.held} bytes, {collector.writer.waiting.held} reports"
             )
         await collector.stop()
 
@@ -305,7 +305,7 @@ def over_sockets(n: int, seed: int) -> dict[str, Any]:
 
         asyncio.run(main())
         time.sleep(0.1)
-        left = collector.body_bytes
+        left = collector.body_bytes.held
     if left:
         faults.append(f"left over: {left} bytes")
     return {"requests": n, "statuses": dict(sorted(statuses.items())), "faults": faults[:20]}

@@ -23,7 +23,7 @@ import pyarrow as pa
 import hdr4me as hd
 from hdr4me.contingency import table_schema, tables
 from hdr4me.contingency.fit import Measured, fit
-from hdr4me.contingency.plan import DESIGNS
+from hdr4me.contingency.schema import SIZES
 from hdr4me.contingency.tables import _cramers_v
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.survey import Schema
@@ -157,7 +157,7 @@ def grid(name: str, data: pd.DataFrame, users: int, epsilon: float) -> tuple[lis
     ]
     distances: dict[str, Any] = {}
     worst = 0.0
-    for design, k in DESIGNS.items():
+    for design, k in SIZES.items():
         survey = hd.Survey(table_schema(schema, k), epsilon=epsilon)
         drawn = whole.take(np.random.default_rng(2).integers(0, len(data), users))
         codes = {x.name: encoded(x, drawn[x.name]) for x in schema}

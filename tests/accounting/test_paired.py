@@ -136,6 +136,14 @@ def test_one_late_tally_of_a_survey_with_a_row_budget_has_no_intervals(declared:
     assert np.isfinite(declared.estimate().interval()).all()
 
 
+def test_the_number_of_a_later_round_states_that_responses_are_memoized(declared: Tally) -> None:
+    undeclared = Tally(Survey(declared.survey.schema, 4.0))
+    undeclared.counts, undeclared.n_reports = declared.counts, declared.n_reports
+    assert set(undeclared.estimate().status) == {"ok"}
+    undeclared.round_number = 2
+    assert set(undeclared.estimate().status) == {"may be stale: the row budget of 1 is spent before round 2"}
+
+
 def test_the_commands_say_that_a_late_tally_may_be_stale(declared: Tally, tmp_path: Path) -> None:
     path = tmp_path / "week-2.tally"
     declared.save(path)

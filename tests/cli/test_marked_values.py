@@ -31,6 +31,9 @@ COMMANDS = (
     "tally survey.json {} -o t.tally --strict",
     "estimate {}",
     "explain {}",
+    "reproduce own --data {} --users 9999999",
+    "tables {}",
+    "rounds {}",
 )
 
 

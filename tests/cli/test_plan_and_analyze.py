@@ -119,6 +119,27 @@ def test_square_wave_and_its_table_are_on_one_domain(run: Callable[..., Any]) ->
     assert "square_wave is biased: --calibrated and --discretized remove the bias" in run(*arguments).err
 
 
+def test_analyze_in_the_units_of_the_data(run: Callable[..., Any], plain: Callable[..., str]) -> None:
+    """Ages from 0 to 120: a unit of [-1, 1] is 60 years."""
+    common = ("analyze", "--mechanism", "piecewise", "--epsilon", "1", "--users", "5000", "--json")
+    scaled = run(*common, "--values", "-0.5,0.25", "--tolerance", "0.05").json
+    years = run(*common, "--values", "30,75", "--tolerance", "3", "--range", "0:120").json
+    assert years["domain"] == [0, 120]
+    for name, unit in (("mse", 3600), ("variance", 3600), ("mse_sd", 3600), ("tolerance_95", 60)):
+        assert years[name] == pytest.approx(unit * scaled[name], rel=1e-12)
+    assert years["norm"]["sd"] == pytest.approx(60 * scaled["norm"]["sd"], rel=1e-12)
+    assert years["probability_within"]["3"] == pytest.approx(scaled["probability_within"]["0.05"], rel=1e-12)
+    biased = ("analyze", "--mechanism", "square_wave", "--epsilon", "1", "--users", "5000", "--json")
+    assert run(*biased, "--range", "0:120").json["bias"] == pytest.approx(60 * run(*biased).json["bias"])
+    for range_, says in (
+        ("0-120", "two numbers"),
+        ("5:5", "the smaller one first"),
+        ("nan:1", "two numbers"),
+    ):
+        assert says in plain(run(*common, "--range", range_))
+    assert "--values 130 is not allowed" in plain(run(*common, "--range", "0:120", "--values", "130"))
+
+
 def test_a_biased_law_without_an_affine_mean_is_analyzed(
     run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

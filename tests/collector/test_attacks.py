@@ -458,12 +458,18 @@ def test_a_transaction_and_the_queue_are_limited_by_bytes() -> None:
 
     async def work() -> None:
         store: Any = None
-        writer = Writer(store, Limits(waiting_bytes=3 * MOST_BYTES), Log())
-        for _ in range(3):
-            writer.submit(Batch(1, 0, bytes(16), bytes(MOST_BYTES - 16), hour=1))
+        writer = Writer(store, Limits(waiting_bytes=6 * MOST_BYTES), Log())
+        batches = [Batch(1, 0, bytes(16), bytes(MOST_BYTES - 16), hour=1) for _ in range(6)]
+        for batch in batches[:3]:
+            writer.submit(batch)
         with pytest.raises(Refusal, match="too many reports are waiting"):
-            writer.submit(Batch(1, 0, bytes(16), bytes(MOST_BYTES), hour=1))
-        assert len(writer._take()[0]) == 2
+            writer.submit(batches[3])
+        batches[4].sender = "another"
+        writer.submit(batches[4])
+        with pytest.raises(Refusal, match="too many reports are waiting"):
+            writer.submit(batches[5])
+        assert (writer.waiting.held, writer.waiting_bytes.held) == (4, 4 * MOST_BYTES)
+        assert len(writer._take()) == 2
 
     asyncio.run(work())
 
@@ -873,6 +879,68 @@ def test_one_sender_does_not_occupy_the_parser(small_survey: Survey) -> None:
     assert order.index("one") <= 1
 
 
+def test_a_sender_holds_as_much_as_is_free() -> None:
+    """One sender has half of the bytes at most, two have a third each; IPv6 senders of one network are one."""
+    from hdr4me.collector.access import Shares, sender_of
+
+    shares = Shares(120)
+    for most, name in ((60, "one"), (30, "two"), (15, "three")):
+        assert sum(shares.take(name, 1) for _ in range(120)) == most
+    assert shares.held == 105
+    shares.give_back("two", 30)
+    shares.give_back("three", 15)
+    assert not shares.take("one", 1)
+    assert sum(shares.take("four", 1) for _ in range(120)) == 30
+    addresses = [
+        "2001:db8::1",
+        "2001:db8::2",
+        "2001:db8:0:1::1",
+        "::ffff:192.0.2.1",
+        "::ffff:192.0.2.2",
+        "192.0.2.1",
+    ]
+    assert len({sender_of(0, (address, 1)) for address in addresses}) == 5
+    assert sender_of(3, ("192.0.2.1", 1)) == 3
+
+
+def test_open_requests_of_one_sender_leave_memory_for_others(small_survey: Survey) -> None:
+    """A sender holds its uploads open one byte before their end; the upload of another address is stored."""
+    import socket
+
+    body, headers = upload(small_survey)
+    head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+
+    def begun(port: int, address: str, length: int, sent: bytes) -> socket.socket:
+        sock = socket.create_connection(("127.0.0.1", port), 10, (address, 0))
+        sock.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode() + sent)
+        return sock
+
+    with live(memory_store(small_survey), limits=Limits(waiting_bytes=1 << 16)) as (url, _):
+        port = int(url.rpartition(":")[2])
+        open = [begun(port, "127.0.0.2", 8192, bytes(8191)) for _ in range(8)]
+        time.sleep(0.3)
+        with begun(port, "127.0.0.3", len(body), body) as sock:
+            assert sock.recv(100).split()[1] == b"200"
+        for sock in open:
+            sock.close()
+
+
+def test_open_connections_of_one_sender_leave_some_for_others(small_survey: Survey) -> None:
+    import socket
+
+    with live(memory_store(small_survey), limits=Limits(connections=20)) as (url, _):
+        port = int(url.rpartition(":")[2])
+        open = [socket.create_connection(("127.0.0.1", port), 10, ("127.0.0.2", 0)) for _ in range(25)]
+        time.sleep(0.3)
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", port), 10, ("127.0.0.3", 0)) as sock:
+                sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert sock.recv(100).split()[1] == b"200"
+        for sock in open:
+            sock.close()
+
+
 def test_many_bad_lines_are_not_parsed_where_all_requests_wait(
     small_survey: Survey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -997,12 +1065,70 @@ def test_the_list_of_rounds_asks_no_database(small_survey: Survey) -> None:
     serving(store, work)
 
 
-def test_the_cause_of_a_tls_failure_is_named(tmp_path: Path, small_survey: Survey) -> None:
-    Local(threads=1).perturb(np.zeros((5, 2)), small_survey, tmp_path / "reports.arrow")
-    spool = Spool(tmp_path, small_survey)
+def spool_of(folder: Path, survey: Survey) -> Spool:
+    """A spool of five reports."""
+    Local(threads=1).perturb(np.zeros((5, 2)), survey, folder / "reports.arrow")
+    spool = Spool(folder, survey)
     spool.assign_ids(5)
+    return spool
+
+
+def test_the_cause_of_a_tls_failure_is_named(tmp_path: Path, small_survey: Survey) -> None:
     with live(memory_store(small_survey)) as (url, _), pytest.raises(NotAccepted, match="TLS"):
-        send(spool, url.replace("http://", "https://"), wait=lambda _: None)
+        send(spool_of(tmp_path, small_survey), url.replace("http://", "https://"), wait=lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("name", "days", "trusted", "cause"),
+    [
+        ("DNS:localhost", "2", False, "self-signed certificate"),
+        ("DNS:other.example", "2", True, "not valid for 'localhost'"),
+        ("DNS:localhost", "-1", True, "certificate has expired"),
+    ],
+)
+def test_what_is_wrong_with_a_certificate_is_named(
+    name: str, days: str, trusted: bool, cause: str, tmp_path: Path, small_survey: Survey
+) -> None:
+    import ssl
+    import subprocess
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    import httpx
+
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
+
+    def openssl(*words: str) -> None:
+        subprocess.run(["openssl", *words], cwd=tmp_path, check=True, capture_output=True)
+
+    request = (
+        "req",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-keyout",
+        "key.pem",
+    )
+    openssl(*request, "-subj", "/CN=x", "-addext", f"subjectAltName={name}", "-out", "request.pem")
+    signed = ("-signkey", "key.pem", "-copy_extensions", "copy", "-days", days, "-out", "certificate.pem")
+    openssl("x509", "-req", "-in", "request.pem", *signed)
+    server_side, own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), tmp_path / "certificate.pem"
+    server_side.load_cert_chain(own, tmp_path / "key.pem")
+    trust = ssl.create_default_context(cafile=own) if trusted else ssl.create_default_context()
+    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    server.socket = server_side.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    spool, url = spool_of(tmp_path, small_survey), f"https://localhost:{server.server_port}"
+    try:
+        with httpx.Client(base_url=url, verify=trust) as client, pytest.raises(NotAccepted, match=cause):
+            send(spool, url, client=client, wait=lambda _: None)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(10)
 
 
 def test_options_in_a_file_in_the_environment_and_on_the_command_line(
@@ -1025,6 +1151,23 @@ def test_options_in_a_file_in_the_environment_and_on_the_command_line(
     assert "'prot' is not an option" in capsys.readouterr().err
     config.write_text("port = ")
     assert main(["serve", "--config", str(config)]) == 2
+    for text in ('min-reports = "many"', "min-reports = 0", 'allow-origin = ["nowhere"]'):
+        config.write_text(text)
+        capsys.readouterr()
+        assert main(["serve", "--config", str(config)]) == 2
+        assert f"{config}: " in capsys.readouterr().err
+    monkeypatch.setenv("HDR4ME_SERVE_RETAIN_DAYS", "-1")
+    assert main(["serve"]) == 2
+    assert "HDR4ME_SERVE_RETAIN_DAYS: --retain-days -1" in capsys.readouterr().err
+    assert main(["serve", "--retain-days", "-2"]) == 2
+    assert "hdr4me: --retain-days -2" in capsys.readouterr().err
+    monkeypatch.setenv("HDR4ME_SERVE_RETAIN_DAYS", "7")
+    monkeypatch.setenv("HDR4ME_SERVE_CONFIG", str(config))
+    assert main(["serve"]) == 2
+    assert f"{config}: --allow-origin" in capsys.readouterr().err
+    monkeypatch.setenv("HDR4ME_SERVE_RETAIN_DAY", "7")
+    assert main(["serve"]) == 2
+    assert "HDR4ME_SERVE_RETAIN_DAY is not an option" in capsys.readouterr().err
 
 
 def test_deleted_reports_are_gone_from_the_files_of_postgres(

@@ -234,7 +234,7 @@ def test_bad_uploads_get_one_plain_sentence(
         assert answer.status == status
         assert list(answer.json()) == ["error"]
         assert sentence in answer.json()["error"]
-        assert service.collector.body_bytes == 0
+        assert service.collector.body_bytes.held == 0
 
     assert check(work).reports[1] == {}
 
@@ -333,10 +333,10 @@ def test_too_much_that_waits_is_503() -> None:
 
 def test_too_many_bytes_at_once_are_503() -> None:
     async def work(service: Service) -> None:
-        service.collector.body_bytes = 5000
+        assert service.collector.body_bytes.take("another", 5000)
         answer = await service.call("POST", PATH, a_report().to_json().encode(), json_headers())
         assert answer.status == 503
-        assert service.collector.body_bytes == 5000
+        assert service.collector.body_bytes.held == 5000
 
     check(work, limits=Limits(waiting_bytes=5010))
 
@@ -538,6 +538,25 @@ def test_a_round_after_the_row_budget_has_no_intervals() -> None:
     both = answers.series(surveys[0].series, Asked(), memoized=True)
     assert "cannot be estimated" in both["advice"][-1]
     assert answers.tally(2).round_number is None  # the snapshot, which other threads use, is as it was
+
+
+def test_a_later_round_without_a_declared_row_budget_says_what_is_unknown() -> None:
+    """Its devices may send fresh noise or memoized responses; asked for as memoized, it has no intervals."""
+    surveys = [Survey(SURVEY.schema, SURVEY.epsilon, name=name) for name in ("", "second")]
+    store = memory_store(*surveys)
+    for number, n in ((1, 1), (2, 20)):
+        reports = a_report(surveys[number - 1]).to_bytes(surveys[number - 1]) * n
+        store.write([Batch(number, 0, secrets.token_bytes(16 * n), reports)])
+    answers = Answers(store, 5)
+    second = answers.document(2, Asked())
+    assert {row["status"] for row in second["rows"]} - {"no reports"} == {"ok"}
+    assert "may be stale" in second["advice"][-1]
+    memoized = answers.series(
+        surveys[0].series, Asked(), memoized=True
+    )  # the first round has too few reports
+    assert {row["status"] for row in memoized["rows"]} - {"no reports"} == {
+        "may be stale: the row budget of 1 is spent before round 2"
+    }
 
 
 @pytest.mark.parametrize(

@@ -135,3 +135,33 @@ def test_named_tables(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     )
     names = [item["name"] for item in json.loads(target.read_text())["dimensions"]]
     assert names == ["sex × smoker", "age"]
+
+
+def test_several_kinds_of_tables(folder: Path, tmp_path: Path) -> None:
+    """Kinds and named tables together; a table that two of them name is asked once."""
+    target = tmp_path / "s.json"
+    kinds = ["--tables", "triples", "--tables", "sex,smoker", "--tables", "pairs"]
+    main(["survey", str(folder / "schema.toml"), *kinds, "--output", str(target)])
+    names = [item["name"] for item in json.loads(target.read_text())["dimensions"]]
+    assert names == ["sex × age × smoker", "sex × smoker", "sex × age", "age × smoker"]
+
+
+def test_attributes_asked_alone(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without joint questions the tables assume independence, and the command says so."""
+    survey, reports, tally = (
+        str(tmp_path / name) for name in ("survey.json", "reports.parquet", "week.tally")
+    )
+    main(["survey", str(folder / "schema.toml"), "--epsilon", "6", "--output", survey])
+    main(["perturb", survey, str(folder / "people.csv"), "--output", reports])
+    main(["tally", survey, reports, "--output", tally])
+    capsys.readouterr()
+    assert main(["tables", tally]) == 0
+    shown = capsys.readouterr()
+    assert "Cramér's V" not in shown.out
+    assert "65 to 120" in shown.out
+    assert "assume independence" in shown.err
+    main(["tables", tally, "--table", "sex,smoker", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["independent"]
+    assert found["associations"] == []
+    assert "assume independence" in found["tables"][0]["note"]

@@ -80,7 +80,6 @@ def test_theorem_1_density() -> None:
     assert dev.logpdf(x) == pytest.approx(float(expected), rel=1e-12)
     assert dev.pdf(x) == pytest.approx(float(np.exp(expected)), rel=1e-10)
     assert float(dev.marginal_pdf(0.1, coordinate=3)) == pytest.approx(norm(dev.bias[3], dev.sd[3]).pdf(0.1))
-    assert float(dev.marginal_cdf(0.1, coordinate=3)) == pytest.approx(norm(dev.bias[3], dev.sd[3]).cdf(0.1))
 
 
 def test_ten_thousand_dimensions_do_not_underflow() -> None:

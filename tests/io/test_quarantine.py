@@ -22,7 +22,7 @@ def test_beyond_its_limit_a_quarantine_counts(tmp_path: Path) -> None:
             quarantine(Rejected(reason, f"row {row}", "00"))
     *kept, code, missing = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(kept) == quarantine.n_written < 40
-    assert quarantine.n_written + quarantine.n_left_out == 1000
+    assert quarantine.n_written + quarantine.left_out.total() == 1000
     assert [code["reason"], missing["reason"]] == [Reason.CODE.text, Reason.MISSING.text]
     assert code["content"] == f"{quarantine.left_out[Reason.CODE.text]} reports"
     assert path.stat().st_size < 2400

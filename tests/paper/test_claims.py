@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdr4me.paper.claims import CLAIMS, Claim, Finding, judge
+from hdr4me.paper.claims import CLAIMS, Claim, Finding, judge, lemmas
 from hdr4me.paper.claims.claim import GENERAL, Beyond
 from hdr4me.paper.methods import DEFAULT, LAMBDA_CHOICES, enhanced, lambda_choice_named
 from hdr4me.paper.studies import Results
@@ -167,6 +167,8 @@ def test_a_claim_about_the_means_of_cov19_needs_the_data(results):
         ("lemma-2", "holds in the paper's cells, false in general"),
         ("lemma-3", "holds in the paper's cells, false in general"),
         ("convergence-rate", "reproduced"),
+        ("densities", "reproduced"),
+        ("square-wave-moments", "reproduced"),
         ("figure-1-regularization", "reproduced"),
         ("one-off-solver", "reproduced"),
         ("no-extra-burden", "reproduced"),
@@ -266,6 +268,29 @@ def test_claims_whose_figure_was_not_run_are_omitted(results):
     assert {v.name for v in judge(CLAIMS, only, DEFAULT)} == {
         c.name for c in CLAIMS if c.needs in ("fig2", "fig3")
     }
+
+
+@pytest.mark.parametrize("name", ["densities", "square-wave-moments"])
+def test_a_wrong_digit_in_a_printed_formula_is_detected(results, monkeypatch, name):
+    steps = lemmas._steps
+    monkeypatch.setattr(
+        lemmas, "_steps", lambda *case: (steps(*case)[0], [1.0001 * p for p in steps(*case)[1]])
+    )
+    found = _verdict(name, results)
+    assert found.verdict == "not reproduced"
+    assert "numbers agree to 1e-9; not " in found.evidence
+
+
+def test_nearly_zero_claim_follows_the_curve(results):
+    name = "l2-nearly-zero-from-400"
+
+    def where(cell):
+        return cell.figure == "fig5" and cell.dims >= 40
+
+    zero = _changed(results, where, "l2", lambda result, item: result.outcome("zeros").mse / item.mse)
+    twice = _changed(results, where, "l2", lambda result, item: 2 * result.outcome("zeros").mse / item.mse)
+    assert _verdict(name, zero).verdict == "reproduced"
+    assert _verdict(name, twice).verdict == "not reproduced"
 
 
 def test_flat_claim_follows_the_curve(results):

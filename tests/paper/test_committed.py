@@ -18,7 +18,7 @@ from hdr4me.paper.datasets import chosen_dimensions, synthetic
 from hdr4me.paper.methods import DEFAULT
 from hdr4me.paper.report import TITLE, About, blocks_of, lead_of
 from hdr4me.paper.studies import DATASETS, SCALES, cells_for
-from hdr4me.paper.theory import CltCell, TheoryCell, run_clt, run_theory
+from hdr4me.paper.theory import STUDIES, CltCell, TheoryCell, run_clt, run_theory
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "reproduction"
@@ -72,6 +72,7 @@ def test_readme_and_the_page_of_items_are_those_of_this_run(claims):
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert lead_of(verdicts).rstrip(".") in readme
     assert "docs/reproduction/items.md" in readme
+    assert f"maps each of its {len(items.ITEMS)} definitions" in readme
     others = json.loads((FOLDER / "claims-seed-2.json").read_text())["claims"]
     seeds = {2: {item["name"]: item["verdict"] for item in others}}
     page = to_markdown(items.TITLE, items.items_lead(), items.items_blocks(verdicts, seeds))
@@ -176,7 +177,7 @@ def test_published_cells_are_recomputed(committed, figure, data, mechanism, epsi
         assert one.mse == pytest.approx(two.mse, rel=1e-6), one
 
 
-@pytest.mark.parametrize("study", ["lemmas", "frequencies"])
+@pytest.mark.parametrize("study", STUDIES)
 def test_published_studies_are_recomputed(committed, study):
     found, published = run_theory(TheoryCell(study, 1000), 1).numbers, committed.study(study)
     assert found.keys() == published.keys()

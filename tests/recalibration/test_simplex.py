@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdr4me.errors import InvalidInput
-from hdr4me.recalibration import FREQUENCY_METHODS, recalibrate_frequencies
+from hdr4me.recalibration import FREQUENCY_OPTIONS, recalibrate_frequencies
 from hdr4me.recalibration.shrinkage import base_cut, norm_sub
 
 frequencies = st.lists(st.floats(-2, 2, allow_nan=False), min_size=1, max_size=30)
 
 
-@pytest.mark.parametrize("method", FREQUENCY_METHODS)
+@pytest.mark.parametrize("method", FREQUENCY_OPTIONS)
 @settings(max_examples=6, deadline=None)
 @given(found=frequencies, error=st.floats(0, 1))
 def test_every_method_ends_on_the_simplex(method: str, found: list[float], error: float) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hdr4me.errors import InvalidInput
-from hdr4me.recalibration import FREQUENCY_METHODS, METHODS, recalibrate, recalibrate_frequencies
+from hdr4me.recalibration import FREQUENCY_OPTIONS, METHODS, recalibrate, recalibrate_frequencies
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.statistics import Answer
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
@@ -65,7 +65,7 @@ def test_frequencies_are_a_distribution(answer: Answer) -> None:
     assert found.advice[1].startswith("pet: ")
 
 
-@pytest.mark.parametrize("method", sorted({*METHODS, *FREQUENCY_METHODS}))
+@pytest.mark.parametrize("method", sorted({*METHODS, *FREQUENCY_OPTIONS}))
 def test_the_table_has_every_row(answer: Answer, method: str) -> None:
     found = answer.recalibrate(method)
     assert isinstance(found, Answer)
@@ -140,7 +140,7 @@ def test_the_refusal_of_an_unknown_method_lists_every_name(answer: Answer) -> No
     with pytest.raises(InvalidInput, match="method = 'ridge'") as refusal:
         answer.recalibrate("ridge")
     listed = str(refusal.value).rpartition("one of ")[2].split(", ")
-    assert sorted(listed) == sorted({*METHODS, *FREQUENCY_METHODS})
+    assert sorted(listed) == sorted({*METHODS, *FREQUENCY_OPTIONS})
     with pytest.raises(InvalidInput, match="option 'z' is not allowed for method 'norm_sub'"):
         answer.recalibrate("norm_sub", z=3)
 

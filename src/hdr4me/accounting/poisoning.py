@@ -12,7 +12,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 
 Cells = tuple[tuple[float, float], ...]
-PRESENT = 0.9  # the share of users with a value that is assumed for an optional number, as in a plan
+PRESENT = 0.05  # the share of users with a value that is assumed for an optional number before it is observed
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class ManipulationBound:
 
     The mean of an optional number is a ratio: the mean of the decoded values over the share of users with a value. Then
     `cells` holds (decoded value, decoded presence) of each possible report, and `present` the share of honest users
-    with a value. The smaller that share is, the larger is the effect of a poisoned report.
+    with a value, or with `observed` the share that the collected reports show, poisoned ones included. The smaller that
+    share is, the larger is the effect of a poisoned report.
     """
 
     dimension: str
@@ -33,6 +34,7 @@ class ManipulationBound:
     inclusion: float
     cells: Cells = ()
     present: float = 1.0
+    observed: bool = False
 
     def shift(self, share: float, *, aimed: bool = False) -> float:
         """The largest change of the answer by a share of poisoned reports, in own units; infinite if unbounded.
@@ -50,9 +52,10 @@ class ManipulationBound:
             share = share / (share + (1 - share) * self.inclusion) if share else 0.0
         if not self.cells or not share:
             return share * self.reach * self.width
-        # With honest mean μ the ratio moves by β(v − μs)/((1 − β)·present + βs): linear in μ, so an end is the worst,
-        # and quasi-convex in (v, s), so one cell is the worst.
-        shares = [(1 - share) * self.present + share * s for _, s in self.cells]
+        # With honest mean μ the ratio moves by β(v − μs) over the observed share (1 − β)·π + βs: linear in μ, so an end
+        # is the worst, and quasi-convex in (v, s), so one cell is the worst.
+        honest = 0.0 if self.observed else share
+        shares = [(1 - honest) * self.present + honest * s for _, s in self.cells]
         if min(shares) <= 0:
             return math.inf
         moved = (share * (abs(v) + abs(s)) / below for (v, s), below in zip(self.cells, shares, strict=True))
@@ -70,7 +73,7 @@ class ManipulationBound:
 
 
 def manipulation_bounds(
-    survey: Survey, present: Mapping[str, float] | None = None
+    survey: Survey, present: Mapping[str, float] | None = None, *, observed: bool = False
 ) -> tuple[ManipulationBound, ...]:
     """The manipulation bound of every dimension whose channel has one.
 
@@ -79,8 +82,10 @@ def manipulation_bounds(
     survey
         The survey.
     present
-        For optional numbers and vectors, the share of users with a value, such as `present_shares(tally)` of
-        `hdr4me.auditing` gives it; 90 % where it is not given.
+        For optional numbers and vectors, the share of honest users with a value; 5 % where it is not given.
+    observed
+        `present` holds shares of collected reports, such as `present_shares(tally)` of `hdr4me.auditing` gives them;
+        some of these reports may be poisoned.
 
     Examples
     --------
@@ -103,7 +108,9 @@ def manipulation_bounds(
                 cells = _cells(question.channel.response.marginal(place).decoders)
                 share = min((present or {}).get(dimension.name, PRESENT), 1.0)
             made.append(
-                ManipulationBound(dimension.name, far, width, float(survey.inclusion(q)), cells, share)
+                ManipulationBound(
+                    dimension.name, far, width, float(survey.inclusion(q)), cells, share, observed
+                )
             )
     return tuple(made)
 

@@ -44,18 +44,27 @@ def may_be_stale(number: int, row_budget: int) -> bool:
     return number > row_budget
 
 
+def declared_budget(survey: Survey) -> int | None:
+    """The row budget of a survey with memoized responses; None for a survey that may have fresh noise."""
+    return survey.row_budget or (ROW_BUDGET if survey.memoized_epsilon > survey.epsilon else None)
+
+
 def staleness(survey: Survey, number: int | None) -> str:
     """Why the responses of a round may be stale; empty if they are current.
 
     A survey that declares a row budget, or that has two stages, is answered by devices with memoized responses. Without
-    the number of the round, every round may be a late one.
+    the number of the round, every round may be a late one. The number of a later round states that responses are
+    memoized, by default with the budget ROW_BUDGET.
     """
-    budget = survey.row_budget or (ROW_BUDGET if survey.memoized_epsilon > survey.epsilon else None)
+    budget = declared_budget(survey) or (ROW_BUDGET if number is not None and number > 1 else None)
     if budget is None or (number is not None and not may_be_stale(number, budget)):
         return ""
     if number is None:
         return f"may be stale after round {budget}: give the number of the round"
     return f"may be stale: the row budget of {budget} is spent before round {number}"
+
+
+UNDECLARED = "The survey declares no row budget. If its devices repeat memoized responses, those of this round may be stale."
 
 
 def stale_note(row_budget: int) -> str:

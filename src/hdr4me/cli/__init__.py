@@ -42,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(f"{where}{error.strerror or error}", 2)
     except TyperException as error:
         return _complain(getattr(error, "format_message", error.__str__)(), 2)
-    except UnicodeEncodeError as error:
-        return _complain(f"{error.object!r} is not valid UTF-8: rename the file", 2)
+    except UnicodeEncodeError:  # its message quotes the text
+        return _complain("the name of a file or an option is not valid UTF-8: rename it", 2)
     except RecursionError:
         return _complain("the input is nested too deeply: check the file", 2)
     except MemoryError:
@@ -51,8 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("HDR4ME_TRACEBACK"):
             raise
-        please = "this is a bug in hdr4me, please report it (HDR4ME_TRACEBACK=1 shows the traceback)"
-        return _complain(f"unexpected {type(error).__name__}: {error}; {please}", 3)
+        # Its message is left out: it can quote a record.
+        please = (
+            "this is a bug in hdr4me, please report it (HDR4ME_TRACEBACK=1 shows the traceback, with values)"
+        )
+        return _complain(f"unexpected {type(error).__name__}: {please}", 3)
     if result == _INTERRUPTED:
         return _complain("interrupted; no partial file was written", _INTERRUPTED)
     return result if isinstance(result, int) else 0

@@ -203,7 +203,7 @@ def _audit_tally(
     ):
         copies = most_copies(survey, reports) if reports else None
         found = watch(tally, false_alarm_rate=rate, audits_before=before, copies=copies)
-    limits = [item.to_dict() for item in manipulation_bounds(survey, present_shares(tally))]
+    limits = [item.to_dict() for item in manipulation_bounds(survey, present_shares(tally), observed=True)]
     made = provenance(survey.fingerprint, survey.epsilon, rate)
     write(made, lambda: _tally_page(str(found), limits), lambda: _draw_bounds(limits))
     if json:
@@ -216,7 +216,11 @@ def _audit_tally(
 
 
 def _bound_rows(limits: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
-    return [[item["dimension"], item["shift"], item["shift_aimed"]] for item in limits]
+    def name(item: Mapping[str, Any]) -> str:
+        present = item.get("present")
+        return str(item["dimension"]) + ("" if present is None else f" ({100 * present:.3g} % with a value)")
+
+    return [[name(item), item["shift"], item["shift_aimed"]] for item in limits]
 
 
 def manipulation_table(limits: Sequence[Mapping[str, Any]]) -> tuple[str, list[str], list[list[Any]]]:

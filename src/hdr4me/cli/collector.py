@@ -8,14 +8,14 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Context, Option, Typer
+from typer import Argument, BadParameter, Context, Option, Typer
 
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import JSON, OUTPUT, SURVEY, UNUSABLE, File, Read, Texts
@@ -29,27 +29,59 @@ if TYPE_CHECKING:
     from hdr4me.collector.stores.protocol import Registry, Store
     from hdr4me.survey import Survey
 
+_ENVIRONMENT = "HDR4ME_SERVE_"  # begins the names of options in the environment
+
 
 def _configured(context: Context, path: Path | None) -> Path | None:
     """Use the values of a TOML file, and above them those of the environment, as defaults of the options."""
-    known = {str(parameter.name) for parameter in context.command.params} - {"config"}
+    if context.resilient_parsing:
+        return path
+    known = {str(one.name): one for one in context.command.params if one.name != "config"}
+    prefixed = [name for name in os.environ if name.startswith(_ENVIRONMENT)]
+    text = {name.removeprefix(_ENVIRONMENT).lower(): os.environ[name] for name in prefixed}
+    file = text.pop("config", None)
+    if path is None and file is not None:
+        path = Path(file)
     given: dict[str, Any] = {}
-    if path is not None and not context.resilient_parsing:
+    if path is not None:
         try:
             found = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidInput(f"{path} is not a TOML file: {error}") from None
         given = {name.replace("-", "_"): value for name, value in found.items()}
-        if unknown := sorted(set(given) - known):
+        if unknown := sorted(set(given) - set(known)):
             raise InvalidInput(f"{path}: {unknown[0]!r} is not an option of hdr4me serve")
-    for name in known:
-        if (text := os.environ.get(f"HDR4ME_SERVE_{name.upper()}")) is not None:
-            given[name] = text.split() if name == "allow_origin" else text
+    if unknown := sorted(set(text) - set(known)):
+        raise InvalidInput(f"{_ENVIRONMENT}{unknown[0].upper()} is not an option of hdr4me serve")
+    sources = dict.fromkeys(given, str(path))
+    for name, value in text.items():
+        given[name] = value.split() if name == "allow_origin" else value
+        sources[name] = _ENVIRONMENT + name.upper()
+    for name, source in sources.items():
+        try:
+            known[name].process_value(context, given[name])
+        except BadParameter as error:
+            raise InvalidInput(f"{source}: {error.format_message()}") from None
     context.default_map = {**(context.default_map or {}), **given}
+    context.meta[_ENVIRONMENT] = sources
     return path
 
 
+@contextmanager
+def _named_sources(context: Context) -> Iterator[None]:
+    """Inside the block, an error about an option names the file or the variable of the environment with its value."""
+    try:
+        yield
+    except InvalidInput as error:
+        name = str(error).partition(" ")[0].removeprefix("--").replace("-", "_")
+        given = context.get_parameter_source(name)
+        if name in context.meta[_ENVIRONMENT] and given is not None and given.name == "DEFAULT_MAP":
+            raise InvalidInput(f"{context.meta[_ENVIRONMENT][name]}: {error}") from None
+        raise
+
+
 def serve(
+    context: Context,
     survey: Annotated[File, Argument(help="The survey file; opens its first round.")] = None,
     config: Annotated[
         File, Option(callback=_configured, is_eager=True, help="A TOML file with values of the options.")
@@ -92,9 +124,9 @@ def serve(
         from hdr4me.collector.config import Limits, Settings
     from hdr4me.survey import Survey
 
-    opt.check("--port", port, 0 <= port <= 65535, "an integer from 0 to 65535")
-    opt.check("--workers", workers, workers >= 1, "a positive integer")
-    with opt.named_options():
+    with _named_sources(context), opt.named_options():
+        opt.check("--port", port, 0 <= port <= 65535, "an integer from 0 to 65535")
+        opt.check("--workers", workers, workers >= 1, "a positive integer")
         settings = Settings(
             database=database,
             min_reports=min_reports,
@@ -103,8 +135,8 @@ def serve(
             tolerance=tolerance,
             limits=Limits(rate=rate),
         )
-    several = workers == 1 or settings.is_postgres
-    opt.check("--workers", workers, several, "1 with SQLite; several need --database postgresql://…")
+        several = workers == 1 or settings.is_postgres
+        opt.check("--workers", workers, several, "1 with SQLite; several need --database postgresql://…")
     document = None if survey is None else Survey.load(survey)
     start(
         settings,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -11,6 +13,7 @@ from hdr4me.cli import options as opt
 from hdr4me.cli.options import EPSILON, JSON, RESULTS, SAMPLED, SCHEMA, Read, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.cli.reports import show_quality
+from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.registry import built_in
 from hdr4me.pages.counted import counted
 from hdr4me.pages.html import provenance
@@ -43,12 +46,15 @@ def analyze(
     tolerance: Annotated[
         str | None, Option(metavar="<x,…>", help="Tolerances, such as 0.01,0.05,0.1.")
     ] = None,
+    scale: Annotated[
+        str | None, Option("--range", metavar="<low:high>", help="The range of the data, in their own units.")
+    ] = None,
     json: JSON = False,
 ) -> None:
     """Predict the error of one mechanism: bias, variance and the probability of staying within a tolerance.
 
-    All errors are on the mechanism's own scale, as in the paper: a dimension's range is scaled to [-1, 1].
-    For errors in the units of your data, use `hdr4me plan --schema`.
+    Values, tolerances and errors are in the units of --range. Without it they are on the mechanism's own scale, as in
+    the paper: a dimension's range is scaled to [-1, 1]. For several dimensions use `hdr4me plan --schema`.
 
     Example: hdr4me analyze --mechanism piecewise --epsilon 1 --users 100000 --dims 50 --sampled 1 --tolerance 0.05,0.1
     """
@@ -72,18 +78,23 @@ def analyze(
         allowed = f"{_SMALLEST:g} to {_LARGEST:g} for each of the {m:,} answers"
         opt.check("--epsilon", epsilon, _SMALLEST <= epsilon / m <= _LARGEST, allowed)
         law: Any = scaled_mechanism(mechanism, epsilon=epsilon / m)
+        (first, last), (low, high) = law.domain, _range(scale) if scale else law.domain
+        unit = (high - low) / (last - first)
+        known = None if values in (None, "uniform") else opt.numbers("--values", values)
+        inside = all(low <= value <= high for value in known or ())
+        opt.check("--values", values, inside or not scale, f"values in the range from {low:g} to {high:g}")
         dev = deviation(
             law.exact() if discretized else law,
             users=users,
             dims=dims,
             sampled=m,
-            values=None if values in (None, "uniform") else opt.numbers("--values", values),
+            values=known and [first + (value - low) / unit for value in known],
             prior="uniform" if values == "uniform" else None,
             variance_formula=cast("Literal['exact', 'paper']", variance_formula),
             calibrated=calibrated,
         )
-    norm, (low, high) = dev.norm_law, law.domain
-    jointly = {text: dev.joint_probability_within(ξ) for text, ξ in at.items()}
+    norm, squared = dev.norm_law, unit**2
+    jointly = {text: dev.joint_probability_within(ξ / unit) for text, ξ in at.items()}
     some, every = dev.probability_some_exceed(1.0), dev.probability_all_exceed(1.0)
     # The keys in JSON, the labels in the table (none: not shown), and the values.
     facts: list[tuple[str, str, Any]] = [
@@ -92,21 +103,29 @@ def analyze(
         ("epsilon", "", epsilon),
         ("epsilon_per_value", "ε per answer", epsilon / m),
         ("reports_per_dimension", "reports per dimension", dev.reports_per_dimension),
-        ("bias", "bias", float(dev.bias)),
-        ("variance", "variance", float(dev.variance)),
-        ("mse", "expected MSE", dev.mse),
-        ("probability_within", "P(within {})", {t: float(dev.probability_within(ξ)) for t, ξ in at.items()}),
+        ("bias", "bias", unit * float(dev.bias)),
+        ("variance", "variance", squared * float(dev.variance)),
+        ("mse", "expected MSE", squared * dev.mse),
+        (
+            "probability_within",
+            "P(within {})",
+            {text: float(dev.probability_within(ξ / unit)) for text, ξ in at.items()},
+        ),
         ("joint_probability_within", "P(all within {})", jointly),
         ("berry_esseen", "Berry–Esseen bound", float(dev.berry_esseen)),
-        ("tolerance_95", "margin of error (95 %) of one dimension", dev.tolerance(0.95)),
+        ("tolerance_95", "margin of error (95 %) of one dimension", unit * dev.tolerance(0.95)),
         (
             "joint_tolerance_95",
             f"margin of error (95 %) of all {dims:,} dimensions jointly",
-            dev.tolerance(0.95, jointly=True),
+            unit * dev.tolerance(0.95, jointly=True),
         ),
-        ("norm", "", {"mean": norm.mean, "sd": norm.sd, "quantile_95": norm.quantile(0.95)}),
-        ("mse_sd", "", dev.mse_law.sd),
-        ("mse_quantile_95", "", dev.mse_law.quantile(0.95)),
+        (
+            "norm",
+            "",
+            {"mean": unit * norm.mean, "sd": unit * norm.sd, "quantile_95": unit * norm.quantile(0.95)},
+        ),
+        ("mse_sd", "", squared * dev.mse_law.sd),
+        ("mse_quantile_95", "", squared * dev.mse_law.quantile(0.95)),
         ("probability_some_exceed_1", "P(some error > 1), Theorem 3 of the paper", some),
         ("probability_all_exceed_1", "P(every error > 1), as its proof requires", every),
         ("variance_formula", "", variance_formula),
@@ -115,6 +134,8 @@ def analyze(
     if json:
         print_json({key: value for key, _, value in facts})
         return
+    if scale:  # a threshold of the paper's scale
+        facts = [fact for fact in facts if not fact[0].endswith("exceed_1")]
     if dims == 1:
         joint = ("joint_probability_within", "joint_tolerance_95")
         facts = [fact for fact in facts if fact[0] not in joint]
@@ -126,13 +147,27 @@ def analyze(
         f"{mechanism}, ε = {epsilon:g}, {users:,} users, each reports {m:,} of {counted(dims, 'dimension')}"
     )
     print_table(title, ["quantity", "value"], rows)
-    biases = law.bias([low + (high - low) * k / 64 for k in range(65)])
+    biases = law.bias([first + (last - first) * k / 64 for k in range(65)])
     if abs(biases).max() > 1e-9 and not (calibrated or discretized):
         print_note(f"{mechanism} is biased: --calibrated and --discretized remove the bias, as a survey does")
     if dev.berry_esseen > 0.05:
         print_note(
             f"Small sample: these probabilities may be off by up to {float(dev.berry_esseen):.0%} (Berry–Esseen bound)."
         )
+
+
+def _range(text: str) -> tuple[float, float]:
+    """The two ends of a range such as 0:120.
+
+    >>> _range("0:120")
+    (0.0, 120.0)
+    """
+    low, colon, high = text.partition(":")
+    with suppress(ValueError):
+        ends = float(low), float(high)
+        if colon and math.isfinite(ends[1] - ends[0]) and ends[0] < ends[1]:
+            return ends
+    raise InvalidInput(f"--range {text} is not allowed: two numbers such as 0:120, the smaller one first")
 
 
 @opt.reads_records

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -160,9 +161,13 @@ def plan(
     made = provenance(None if survey is None else survey.fingerprint, best.epsilon, best.probability)
     lines, details, more = _guarantees(best, shuffled, n_rounds)
     if poisoned is not None:
-        from hdr4me.accounting.poisoning import manipulation_bounds
+        from hdr4me.accounting.poisoning import PRESENT, manipulation_bounds
 
-        more["poisoning"] = [item.to_dict(poisoned) for item in manipulation_bounds(_survey(best))]
+        more["poisoning"] = [
+            replace(item, present=present).to_dict(poisoned)
+            for item in manipulation_bounds(_survey(best))
+            for present in ((0.9, 0.5, 0.2, PRESENT) if item.cells else (1.0,))
+        ]
     if second_round:
         more["second_round"] = _second_round(found)
     if html is not None or png is not None:

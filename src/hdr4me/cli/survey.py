@@ -58,8 +58,8 @@ def survey(
     tables: Annotated[
         Texts,
         Option(
-            metavar="<pairs|a,b>",
-            help="Ask combinations of categories, for tables: pairs, triples, or attributes (repeatable).",
+            metavar="<pairs or a,b>",
+            help="Ask combinations for tables: one-way, pairs, triples, or attributes (repeatable).",
         ),
     ] = None,
     name: Annotated[str, Option(help="The name of the survey.")] = "",
@@ -142,11 +142,11 @@ def survey(
         both = [opt.pair_of("--product", text) for text in products]
         schema = Schema([*schema, *(Product(f"{a} × {b}", (a, b)) for a, b in both)])
     if tables:
-        from hdr4me.contingency.schema import table_schema
+        from hdr4me.contingency.schema import SIZES, table_schema
 
         with opt.named_options():
-            listed = [opt.names_of(text, schema.names) for text in tables if text not in ("pairs", "triples")]
-            schema = table_schema(schema, listed if listed else tables[0])
+            wanted = [text if text in SIZES else opt.names_of(text, schema.names) for text in tables]
+            schema = table_schema(schema, wanted)
     notes = _missing(schema, declared)
     if schema_only:
         from hdr4me.io.draft import schema_toml

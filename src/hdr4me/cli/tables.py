@@ -11,7 +11,6 @@ from hdr4me.atomic import replacing, write_text
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import CONFIDENCE, JSON, ROUND_NUMBER, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, working
-from hdr4me.errors import InvalidInput
 from hdr4me.pages import html as pages
 from hdr4me.pages.answer import as_csv
 from hdr4me.pages.html import provenance
@@ -19,7 +18,6 @@ from hdr4me.pages.html import provenance
 if TYPE_CHECKING:
     from hdr4me.contingency import Contingency
 
-_MODEL = "No question asks exactly these attributes together: the shares follow from the fitted model."
 _SYNTHETIC = (
     "Synthetic records preserve the fitted tables. They do not preserve relations that no question asks together, "
     "or that are weaker than the noise."
@@ -51,11 +49,13 @@ def tables(
     """Estimate tables of several attributes, their associations, and synthetic records, from joint questions.
 
     All tables agree with one another: they are those of one joint distribution, which is fitted to all answers as
-    closely as the noise allows. Create the survey with: hdr4me survey schema.toml --tables pairs.
+    closely as the noise allows. Create the survey with: hdr4me survey schema.toml --tables pairs. Without joint
+    questions, the tables assume independence.
 
     Example: hdr4me tables week.tally --table sex,income --output tables.html --synthetic people.parquet
     """
     from hdr4me.contingency import tables as fitted_tables
+    from hdr4me.contingency.tables import INDEPENDENT
 
     opt.check("--confidence", confidence, 0 < confidence < 1, "a number between 0 and 1")
     html, png, csv = opt.outputs_of(outputs, ".html", ".png", ".csv")
@@ -64,15 +64,11 @@ def tables(
     loaded.round_number = round_number
     with opt.named_options(n="--rows"), working("fitting the joint distribution"):
         found = fitted_tables(loaded)
-        if all(len(own) == 1 for own in found.sources.values()):
-            raise InvalidInput(
-                "this survey has no joint questions: create it with hdr4me survey --tables pairs"
-            )
-        chosen = [
-            found.table(*opt.names_of(text, list(found.attributes)), confidence=confidence)
-            for text in table or []
-        ]
-        associations = found.associations(confidence=confidence)
+        names = [opt.names_of(text, list(found.attributes)) for text in table or []]
+        if found.independent and not names:
+            names = [[name] for name in found.attributes]
+        chosen = [found.table(*own, confidence=confidence) for own in names]
+        associations = [] if found.independent else found.associations(confidence=confidence)
         people = found.sample(rows, 1) if synthetic is not None else None
     survey = loaded.survey
     made = provenance(survey.fingerprint, survey.epsilon, confidence)
@@ -93,8 +89,11 @@ def tables(
         write_text(csv, as_csv(cells, heads, made))
         print_note(f"wrote {csv}")
     if json:
-        listed = [{"attributes": one.names, "measured": one.measured, "cells": one.rows()} for one in chosen]
-        print_json({**made, "reports": loaded.n_reports, "associations": associations, "tables": listed})
+        listed = [
+            {"attributes": x.names, "measured": x.measured, "note": x.note, "cells": x.rows()} for x in chosen
+        ]
+        about = {"reports": loaded.n_reports, "independent": found.independent}
+        print_json({**made, **about, "associations": associations, "tables": listed})
         return
     percent = f"{100 * confidence:g} %"
     if not chosen:
@@ -107,8 +106,8 @@ def tables(
     for one in chosen:
         shown = [list(row.values()) for row in one.rows()]
         print_table(f"Shares, {percent} confidence intervals", [*one.names, "share", "lower", "upper"], shown)
-        if not one.measured:
-            print_note(_MODEL)
+    for note in dict.fromkeys([INDEPENDENT] * found.independent + [x.note for x in chosen if x.note]):
+        print_note(note)
     if people is not None:
         print_note(f"{_SYNTHETIC} Wrote {rows:,} records to {synthetic}.")
 
@@ -127,21 +126,15 @@ def _write(people: Any, path: Path) -> None:
 
 def _page(title: str, associations: list[dict[str, Any]], drawn: list[Contingency]) -> str:
     """Associations, and each table with a heat map."""
-    parts = [
-        pages.section(
-            "Associations (Cramér's V)",
-            pages.table(
-                ["first", "second", "Cramér's V", "lower", "upper"], [list(x.values()) for x in associations]
-            ),
-        )
-    ]
+    heads = ["first", "second", "Cramér's V", "lower", "upper"]
+    cells = pages.table(heads, [list(x.values()) for x in associations])
+    parts = [pages.section("Associations (Cramér's V)", cells)] if associations else []
     for one in drawn:
         name = " × ".join(one.names)
         cells = pages.table(
             [*one.names, "share", "lower", "upper"], [list(row.values()) for row in one.rows()]
         )
         picture = [pages.figure(one.plot(), name)] if len(one.names) == 2 else []
-        parts.append(pages.section(name, *picture, cells))
-    return pages.page(
-        title, "Tables of several attributes, fitted to the answers of joint questions.", *parts
-    )
+        why = [pages.paragraph(one.note)] if one.note else []
+        parts.append(pages.section(name, *picture, *why, cells))
+    return pages.page(title, "Tables of several attributes, fitted to the answers of all questions.", *parts)

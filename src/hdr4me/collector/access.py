@@ -6,8 +6,10 @@ import hashlib
 import hmac
 import secrets
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
+from ipaddress import IPv6Address
 from pathlib import Path
 
 from itsdangerous import BadSignature, TimestampSigner
@@ -106,6 +108,40 @@ class Access:
         raise Refusal(
             401, "this link is wrong or was used before: start the collector again to get a new link"
         )
+
+
+def sender_of(source: int, client: tuple[str, int] | None) -> object:
+    """Who sends: the number of a token, or an address (of IPv6 its network of 64 bits), which stays in memory."""
+    host = client[0] if client else ""
+    if source or ":" not in host or "." in host:  # with dots it is an IPv4 address in the notation of IPv6
+        return source or host
+    return IPv6Address(host).packed[:8]
+
+
+class Shares:
+    """Bytes, reports or connections of which each sender may hold as many as are free.
+
+    One sender alone holds at most half of them, two a third each, and so on: some are always free for another.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.held = most, 0
+        self._of: Counter[object] = Counter()
+
+    def take(self, sender: object, size: int) -> bool:
+        """Hold `size` more for a sender until `give_back`, or return False. What comes first is always held."""
+        if self.held and self._of[sender] + 2 * size + self.held > self.most:
+            return False
+        self._of[sender] += size
+        self.held += size
+        return True
+
+    def give_back(self, sender: object, size: int) -> None:
+        """The sender holds `size` less."""
+        self.held -= size
+        self._of[sender] -= size
+        if not self._of[sender]:
+            del self._of[sender]
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hdr4me.accounting.rounds import ROW_BUDGET, average, stale_note
+from hdr4me.accounting.rounds import ROW_BUDGET, UNDECLARED, average, declared_budget, stale_note
 from hdr4me.atomic import write_bytes
 from hdr4me.collector.errors import Refusal
 from hdr4me.collector.stores.protocol import Quarantine, Round, Store
@@ -157,7 +157,10 @@ class Answers:
         found = held.documents.get(asked)
         if found is None:
             series = [round.number for round in self._store.rounds() if round.series == tally.survey.series]
-            found = estimated(_of_round(tally, series.index(number) + 1), asked)
+            place, declared = series.index(number) + 1, declared_budget(tally.survey) is not None
+            found = estimated(_of_round(tally, place if declared else 1), asked)
+            if place > 1 and not declared:
+                found["advice"].append(UNDECLARED)
             if len(held.documents) >= _KEPT:
                 held.documents.clear()
             held.documents[asked] = found

@@ -356,6 +356,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         held = None
     tally = None if held is None else held.every
     present = None if tally is None else present_shares(tally)
+    bounds = manipulation_bounds(survey, present, observed=tally is not None)
     return {
         "round": number,
         "survey": round.fingerprint,
@@ -370,7 +371,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         "by_source": sorted(by_source.items()),
         "rejected": store.rejections(number),
         "plan": _plan(tally, survey, settings.tolerance),
-        "manipulation_bounds": [one.to_dict() for one in manipulation_bounds(survey, present)],
+        "manipulation_bounds": [one.to_dict() for one in bounds],
         **({"alarms": []} if held is None else _alarms(held)),
         "quarantines": store.quarantines(number),
         "damaged_blocks": collector.damaged(number),
@@ -440,10 +441,12 @@ class _Counts(registry.Collector):
         if (free := store.free_space()) is not None:
             yield gauge("free_bytes", "Free space for the store", "", (free,))
         me = os.getpid()
-        yield gauge("reports_waiting", "Reports that wait to be written", "worker", (me, writer.waiting))
-        yield gauge("bytes_waiting", "Bytes that wait to be written", "worker", (me, writer.waiting_bytes))
+        yield gauge("reports_waiting", "Reports that wait to be written", "worker", (me, writer.waiting.held))
         yield gauge(
-            "body_bytes", "Bytes of requests that are being read", "worker", (me, collector.body_bytes)
+            "bytes_waiting", "Bytes that wait to be written", "worker", (me, writer.waiting_bytes.held)
+        )
+        yield gauge(
+            "body_bytes", "Bytes of requests that are being read", "worker", (me, collector.body_bytes.held)
         )
         yield counter("commits", "Transactions written by this worker", "worker", (me, writer.commits))
         yield counter("commit_seconds", "Seconds spent in them", "worker", (me, writer.commit_seconds))

@@ -49,6 +49,7 @@ class Batch:
     sizes: Sequence[int] | None = None  # bytes of each report; None if all have the same size
     rejected: list[tuple[int, str]] = field(default_factory=list)  # rejected lines, with the reasons
     hour: int = field(default_factory=hour_now)
+    sender: object = None  # whose share of the queue it uses: in memory only
     stored: int = 0  # reports stored now
     refused: bool = False  # none was stored because the round is not open
     size: int = field(init=False)  # its bytes of ids and reports

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 _SLEW = 60.0  # seconds of difference that are not a jump
 _ACCEPTED_AFTER = (
@@ -11,9 +12,10 @@ _ACCEPTED_AFTER = (
 )
 
 
-def _elapsed() -> float:
-    """Seconds that pass also while the machine is suspended, and that nobody sets."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+# Seconds that pass also while the machine is suspended, and that nobody sets.
+_elapsed: Callable[[], float] = (
+    partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+)
 
 
 class Clock:

@@ -180,10 +180,11 @@ def _ask(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) ->
                 cause = cause.__cause__ or cause.__context__
             if cause is not None:
                 said = getattr(cause, "verify_message", "") or cause.reason or "no TLS at this address"
+                said = said.rstrip(".")
                 raise NotAccepted(
                     f"the collector's TLS certificate or protocol is not accepted: {said}"
                 ) from None
-            reason = f"the collector cannot be reached ({type(error).__name__})"
+            reason = f"the collector cannot be reached ({str(error) or type(error).__name__})"
         else:
             try:
                 found = response.json()

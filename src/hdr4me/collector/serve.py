@@ -21,7 +21,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hdr4me.collector import open_store
-from hdr4me.collector.access import new_token
+from hdr4me.collector.access import Shares, new_token, sender_of
 from hdr4me.collector.app import build_app
 from hdr4me.collector.config import Limits, Settings
 from hdr4me.collector.errors import Log, error_body, quiet_server
@@ -40,6 +40,7 @@ def _last_answer(status: str, sentence: str) -> bytes:
 
 _TOO_SLOW = _last_answer("408 Request Timeout", "the request took too long")
 _BAD = _last_answer("400 Bad Request", "this is not an HTTP request")
+_BUSY = _last_answer("503 Service Unavailable", "too many connections at once: try again later")
 _LONG_HEAD = _last_answer("431 Request Header Fields Too Large", "the headers are too long")
 
 
@@ -50,6 +51,7 @@ class DeadlineProtocol(HttpToolsProtocol):
     """
 
     limits: Limits = Limits()
+    open: Shares = Shares(limits.connections)
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -58,6 +60,18 @@ class DeadlineProtocol(HttpToolsProtocol):
         self._head = self._bytes = self._buffered = self._segment = 0
         self._stuck: float | None = None
         self._ended = self._too_long = False
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._sender = sender_of(0, self.client)
+        self._shared = self.open.take(self._sender, 1)
+        if not self._shared:
+            self._end(_BUSY)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._shared:
+            self.open.give_back(self._sender, 1)
 
     def data_received(self, data: bytes) -> None:
         if self._ended:
@@ -155,7 +169,7 @@ def server_of(collector: Collector, started: Callable[[], Any] | None = None) ->
 
     config = uvicorn.Config(
         build_app(collector),
-        http=type("Protocol", (DeadlineProtocol,), {"limits": limits}),
+        http=type("Protocol", (DeadlineProtocol,), {"limits": limits, "open": collector.connections}),
         ws="none",
         loop="uvloop" if os.name == "posix" else "asyncio",
         lifespan="on",
@@ -163,7 +177,6 @@ def server_of(collector: Collector, started: Callable[[], Any] | None = None) ->
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=limits.connections,
         timeout_keep_alive=int(limits.idle_seconds),
         timeout_graceful_shutdown=_GRACE,
         callback_notify=every_second,

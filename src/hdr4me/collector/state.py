@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 from prometheus_client.core import HistogramMetricFamily
 
-from hdr4me.collector.access import Access, Rates
+from hdr4me.collector.access import Access, Rates, Shares
 from hdr4me.collector.answers import Answers
 from hdr4me.collector.batch import Batch, hour_now
 from hdr4me.collector.clock import CLOCK
@@ -37,7 +37,8 @@ class Writer:
 
     def __init__(self, store: Store, limits: Limits, log: Log) -> None:
         self.store, self.limits, self.log = store, limits, log
-        self.waiting = self.waiting_bytes = self.commits = 0
+        self.commits = 0
+        self.waiting, self.waiting_bytes = Shares(limits.waiting_reports), Shares(limits.waiting_bytes)
         self.commit_seconds = 0.0
         self._queue: deque[Batch] = deque()
         self._rejected: Counter[tuple[int, str, int]] = Counter()
@@ -54,12 +55,13 @@ class Writer:
         """Queue a batch, or refuse it; the future is done when the batch is on the disk and contains its result."""
         if self._stop:
             raise Refusal(503, "the collector is stopping: try again", retry_after=5)
-        reports, size = self.waiting + len(batch), self.waiting_bytes + batch.size
-        if self.waiting and (reports > self.limits.waiting_reports or size > self.limits.waiting_bytes):
+        taken = self.waiting.take(batch.sender, len(batch))
+        if not taken or not self.waiting_bytes.take(batch.sender, batch.size):
+            if taken:
+                self.waiting.give_back(batch.sender, len(batch))
             raise Refusal(503, "too many reports are waiting to be written: try again later", retry_after=2)
         batch.written = asyncio.get_running_loop().create_future()
         self._queue.append(batch)
-        self.waiting, self.waiting_bytes = reports, size
         self._wake.set()
         return batch.written
 
@@ -85,7 +87,8 @@ class Writer:
                 except TimeoutError:
                     await self._flush_rejected()
                 continue
-            group, reports, size = self._take()
+            await asyncio.sleep(0)  # answers are sent first, and requests that have arrived join the group
+            group = self._take()
             started = loop.time()
             try:
                 failed = await loop.run_in_executor(self._thread, self._write, group)
@@ -100,12 +103,13 @@ class Writer:
                     if batch.written and not batch.written.done():
                         batch.written.set_result(None)
             finally:
-                self.waiting -= reports
-                self.waiting_bytes -= size
+                for batch in group:
+                    self.waiting.give_back(batch.sender, len(batch))
+                    self.waiting_bytes.give_back(batch.sender, batch.size)
         await self._flush_rejected()
 
-    def _take(self) -> tuple[list[Batch], int, int]:
-        """All batches that wait, up to the maximum of one transaction; the number and bytes of their reports."""
+    def _take(self) -> list[Batch]:
+        """All batches that wait, up to the maximum of one transaction."""
         group: list[Batch] = []
         n = size = 0
         while self._queue and (not group or (n <= MOST_AT_ONCE and size <= MOST_BYTES)):
@@ -113,7 +117,7 @@ class Writer:
             group.append(batch)
             n += len(batch)
             size += batch.size
-        return group, n, size
+        return group
 
     def _write(self, group: list[Batch]) -> list[tuple[Batch, Exception]]:
         """Write a group in one transaction, in the writer's thread; the batches that failed, with the error."""
@@ -201,12 +205,12 @@ class Collector:
         self.access = Access(settings)
         self.rates, self.deletions = Rates(self.limits.rate), Rates(self.limits.deletions)
         self.requests = Requests()
+        self.body_bytes, self.connections = Shares(self.limits.waiting_bytes), Shares(self.limits.connections)
         self.answers = Answers(store, settings.min_reports, settings.snapshots)
         self.forms: dict[int, Forms] = {}  # by the number of the round
         self.rounds: list[Round] = []
         self.open_rounds: frozenset[int] = frozenset()
         self._turns: WeakValueDictionary[object, asyncio.Lock] = WeakValueDictionary()
-        self.body_bytes = 0
         self.full = self.ready = self._jumped = False
         self.clock = CLOCK
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="hdr4me-reader")
@@ -228,7 +232,7 @@ class Collector:
             self._watch.cancel()
             with suppress(asyncio.CancelledError):
                 await self._watch
-        waiting = self.writer.waiting
+        waiting = self.writer.waiting.held
         await self.writer.drain()
         self._readers.shutdown()
         self._parser.shutdown()

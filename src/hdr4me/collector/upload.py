@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hdr4me.collector.access import Grant
+from hdr4me.collector.access import sender_of
 from hdr4me.collector.batch import Batch
 from hdr4me.collector.errors import Finalized, Log, Refusal, StoreError, UnknownRound, error_body
 from hdr4me.collector.forms import BAD_ID, Forms, id_of
@@ -78,9 +78,8 @@ def refusal_of(error: Exception, log: Log) -> Refusal:
     return Refusal(500, "this is a bug in hdr4me, please report it")
 
 
-async def _part(receive: Receive) -> tuple[bytes, bool]:
+def _part(message: Message) -> tuple[bytes, bool]:
     """The next part of a body, and whether more parts follow."""
-    message = await receive()
     if message["type"] == "http.disconnect":
         raise Disconnected
     return message.get("body", b""), message.get("more_body", False)
@@ -93,40 +92,42 @@ def _too_long(scope: Scope, most: int) -> bool:
 
 
 class reading:
-    """The body of at most `most` bytes; `collector.body_bytes` counts it until the block ends."""
+    """The body of at most `most` bytes; its sender holds them in `collector.body_bytes` until the block ends."""
 
-    def __init__(self, collector: Collector, scope: Scope, receive: Receive, most: int) -> None:
-        self._collector, self._scope, self._receive, self._most = collector, scope, receive, most
+    def __init__(
+        self, collector: Collector, scope: Scope, receive: Receive, most: int, sender: object = None
+    ) -> None:
+        self._shares, self._scope, self._receive, self._most = collector.body_bytes, scope, receive, most
+        self._sender = sender_of(0, scope.get("client")) if sender is None else sender
         self._held = 0
 
     async def __aenter__(self) -> bytes:
-        collector, most, parts, more = self._collector, self._most, [], True
+        most, parts, more = self._most, [], True
         if _too_long(self._scope, most):
             raise Refusal(413, f"the body has more than {most} bytes", close=True)
         try:
             while more:
-                part, more = await _part(self._receive)
+                part, more = _part(await self._receive())
                 parts.append(part)
-                self._held += len(part)
-                collector.body_bytes += len(part)
-                if self._held > most:
+                if self._held + len(part) > most:
                     raise Refusal(413, f"the body has more than {most} bytes", close=True)
-                if collector.body_bytes > collector.limits.waiting_bytes:
+                if not self._shares.take(self._sender, len(part)):
                     raise Refusal(503, "too many uploads at once: try again later", retry_after=2, close=True)
+                self._held += len(part)
         except BaseException:
-            collector.body_bytes -= self._held
+            self._shares.give_back(self._sender, self._held)
             raise
-        return b"".join(parts)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def __aexit__(self, *_: object) -> None:
-        self._collector.body_bytes -= self._held
+        self._shares.give_back(self._sender, self._held)
 
 
 async def _discard(scope: Scope, receive: Receive, most: int) -> None:
     """Read a body that is refused, so that the client sees the answer and not a broken connection."""
     seen, more = 0, not _too_long(scope, most)
     while more and seen <= most:
-        part, more = await _part(receive)
+        part, more = _part(await receive())
         seen += len(part)
 
 
@@ -220,11 +221,12 @@ class Upload:
             await _discard(scope, receive, limits.body_bytes)
             raise
         most = max(limits.report_bytes, forms.longest) if kind == JSON else limits.body_bytes
-        async with reading(collector, scope, receive, most) as body:
-            return await self._store(forms, grant, kind, scope, body, most)
+        sender = sender_of(grant.source, scope.get("client"))
+        async with reading(collector, scope, receive, most, sender) as body:
+            return await self._store(forms, grant.source, sender, kind, scope, body, most)
 
     async def _store(
-        self, forms: Forms, grant: Grant, kind: bytes, scope: Scope, body: bytes, most: int
+        self, forms: Forms, source: int, sender: object, kind: bytes, scope: Scope, body: bytes, most: int
     ) -> bytes:
         collector = self._collector
         if kind == JSON:
@@ -233,31 +235,32 @@ class Upload:
                 raise Refusal(
                     400, f"the Idempotency-Key is {BAD_ID}: generate 16 random bytes with the report"
                 )
-            batch = forms.one(_decoded(scope, body, most), id, grant.source)
+            batch = forms.one(_decoded(scope, body, most), id, source)
         else:
             parse = forms.lines if kind == LINES else forms.arrow
 
             def parsed() -> Batch:
-                return parse(_decoded(scope, body, most), grant.source)
+                return parse(_decoded(scope, body, most), source)
 
-            sender = grant.source or (scope.get("client") or "")[:1]  # an address stays in memory
             in_thread = (
                 len(body) > _IN_THREAD
                 or body.count(b"\n") > _LINES_IN_THREAD
                 or header_of(scope, b"content-encoding") is not None
             )
             batch = await collector.parse(parsed, sender=sender) if in_thread else parsed()
-        for reason, count in Counter(reason for _, reason in batch.rejected).items():
-            collector.writer.reject(batch.round, reason, count)
+        if batch.rejected:
+            for reason, count in Counter(reason for _, reason in batch.rejected).items():
+                collector.writer.reject(batch.round, reason, count)
         if not batch.ids and not batch.rejected:
             raise Refusal(400, "the request contains no report")
         if kind == JSON and batch.rejected:
             raise Refusal(422, f"the report is rejected: {batch.rejected[0][1]}")
-        if grant.source and (wait := collector.rates.take(grant.source, len(batch))):
+        if source and (wait := collector.rates.take(source, len(batch))):
             raise Refusal(
                 429, "this token sends too many reports: try again later", retry_after=int(wait) + 1
             )
         if batch.ids:
+            batch.sender = sender
             await collector.writer.submit(batch)
         if batch.refused:
             raise Refusal(409, f"round {batch.round} is closed")

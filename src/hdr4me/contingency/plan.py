@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from hdr4me.contingency.schema import table_schema
+from hdr4me.contingency.schema import SIZES, table_schema
 from hdr4me.contingency.tables import tables
 from hdr4me.errors import InvalidInput
 from hdr4me.io.reading import read_table
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.survey import Schema, Survey
-
-DESIGNS = {"one-way": 1, "pairs": 2, "triples": 3}
 
 
 def plan_tables(
@@ -61,7 +59,7 @@ def plan_tables(
     whole = None if data is None else read_table(data)
     repeats = max(3, min(10, 10_000 // users)) if repeats is None else repeats
     rows = []
-    for design, k in DESIGNS.items():
+    for design, k in SIZES.items():
         if k > len(schema):
             continue
         survey = Survey(table_schema(schema, k), epsilon=epsilon)

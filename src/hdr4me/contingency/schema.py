@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
 
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Schema
 from hdr4me.survey.derived import Joint
 
+SIZES = {"one-way": 1, "pairs": 2, "triples": 3}
+_ALLOWED = f"{', '.join(SIZES)}, a number of attributes from 1 to that of the schema, or lists of names"
 
-def table_schema(schema: Schema, tables: str | int | Sequence[Sequence[str]] = "pairs") -> Schema:
+
+def table_schema(schema: Schema, tables: str | int | Sequence[str | int | Sequence[str]] = "pairs") -> Schema:
     """The schema of a survey for tables: one joint question for each table.
 
     Parameters
@@ -19,7 +21,8 @@ def table_schema(schema: Schema, tables: str | int | Sequence[Sequence[str]] = "
     schema
         The attributes: categories and buckets.
     tables
-        "pairs", "triples", a number of attributes, or the names of the attributes of each table.
+        "one-way", "pairs", "triples", a number of attributes, or a list of these and of the names of the attributes of
+        a table.
 
     Examples
     --------
@@ -27,22 +30,23 @@ def table_schema(schema: Schema, tables: str | int | Sequence[Sequence[str]] = "
     >>> schema = Schema([Categorical(name, ["no", "yes"]) for name in "abc"])
     >>> table_schema(schema).names
     ('a × b', 'a × c', 'b × c')
+    >>> table_schema(schema, ["one-way", ("a", "b")]).names
+    ('a', 'b', 'c', 'a × b')
     """
-    if isinstance(tables, str | int):
-        sizes: dict[Any, int] = {"pairs": 2, "triples": 3}
-        k = sizes.get(tables, tables)
-        if not isinstance(k, int) or not 1 <= k <= len(schema):
-            raise InvalidInput.of(
-                "tables", tables, "pairs, triples, a number of attributes, or lists of names"
-            )
-        tables = list(combinations(schema.names, k))
     for dimension in schema:
         if not dimension.is_category:
             raise InvalidInput(
                 f"dimension {dimension.name!r} has no categories: use a bucket with edges to put a number into a table"
             )
+    chosen: dict[frozenset[str], Sequence[str]] = {}
+    for item in [tables] if isinstance(tables, str | int) else tables:
+        size = SIZES.get(item, item) if isinstance(item, str) else item
+        if isinstance(size, str) or (isinstance(size, int) and not 1 <= size <= len(schema)):
+            raise InvalidInput.of("tables", tables, _ALLOWED)
+        for names in combinations(schema.names, size) if isinstance(size, int) else [size]:
+            chosen.setdefault(frozenset(names), names)
     made = []
-    for names in tables:
+    for names in chosen.values():
         parts = [schema[name] for name in names]
         made.append(parts[0] if len(parts) == 1 else Joint(" × ".join(names), parts))
     return Schema(made)

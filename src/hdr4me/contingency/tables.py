@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,8 @@ from hdr4me.errors import InvalidInput
 from hdr4me.framework.moments import SIGNIFICANT
 from hdr4me.recalibration.shrinkage import norm_sub
 from hdr4me.statistics import Answer
-from hdr4me.statistics.pairs import conditional_shares, fieller, joint_covariance
+from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.pairs import conditional_shares, fieller, joint_covariance, marginal_cells
 from hdr4me.survey import Dimension
 from hdr4me.tally import Tally
 
@@ -29,6 +30,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
+MODEL = (
+    "No question asks these attributes together: the shares follow from the fitted model, without intervals."
+)
+INDEPENDENT = (
+    "No question asks two attributes together: the shares of combinations assume independence, without intervals. For "
+    "relations, create a survey with --tables pairs."
+)
 
 
 def tables(tally: Tally) -> Tables:
@@ -36,7 +44,7 @@ def tables(tally: Tally) -> Tables:
 
     Each joint question, and each question about one category, is a noisy table. Margins are averaged over all tables
     that hold an attribute. The maximum-entropy distribution with these margins is fitted to the tables as closely as
-    their noise allows.
+    their noise allows. Attributes that are only asked alone are independent in it.
 
     Examples
     --------
@@ -61,7 +69,9 @@ def tables(tally: Tally) -> Tables:
             if leaves.setdefault(leaf.name, leaf) != leaf:
                 raise InvalidInput(f"attribute {leaf.name!r} has different categories in two questions")
     if not sources:
-        raise InvalidInput("this survey has no joint questions: create it with hdr4me survey --tables pairs")
+        raise InvalidInput(
+            "this survey has no joint questions and no categories: create it with hdr4me survey --tables pairs"
+        )
     order = {name: j for j, name in enumerate(leaves)}
     shape = [len(leaf.categories) for leaf in leaves.values()]
     measured = []
@@ -124,7 +134,13 @@ class Tables:
     joint: Fitted
 
     def __repr__(self) -> str:
-        return f"<Tables of {', '.join(self.attributes)}: {len(self.sources)} measured>"
+        assumed = ", assumed to be independent" if self.independent else ""
+        return f"<Tables of {', '.join(self.attributes)}: {len(self.sources)} measured{assumed}>"
+
+    @property
+    def independent(self) -> bool:
+        """Whether no question asks two attributes together, so that independence is assumed."""
+        return all(len(own) == 1 for own in self.sources.values())
 
     def _index(self, name: str) -> int:
         if name not in self.attributes:
@@ -134,38 +150,60 @@ class Tables:
     def table(self, *names: str, confidence: float = 0.95) -> Contingency:
         """The table of one or more attributes, in this order.
 
-        Intervals are those of the direct estimates of a question about exactly these attributes, extended to the fitted
-        share. Without such a question the table follows from the model, and has no intervals.
+        Intervals are those of the direct estimates, extended to the fitted share. The direct estimates are those of the
+        questions that ask all of these attributes, possibly with others: sums over the others, weighted by the
+        precision of each question. Without such a question the table follows from the model, and has no intervals.
         """
         if not names or len(set(names)) < len(names):
             raise InvalidInput.of("names", names, "one or more different attributes")
         indices = [self._index(name) for name in names]
         ordered = tuple(sorted(indices))
         shares = self.joint.table(ordered).transpose([ordered.index(j) for j in indices])
-        asked = next((q for q, own in self.sources.items() if sorted(own) == sorted(names)), None)
-        categories = tuple(self.attributes[name] for name in names)
-        if asked is None:
-            nothing = np.full(shares.shape, np.nan)
-            return Contingency(names, categories, shares, nothing, nothing, nothing, nothing)
-        own, rows = self.sources[asked], self.answer.frequencies(asked)
-        cells = [len(self.attributes[name]) for name in own]
-        turn = [own.index(name) for name in names]
-        fitted = shares.transpose(np.argsort(turn)).ravel()
-        order = np.arange(fitted.size).reshape(cells).transpose(turn).ravel()
+        asked = [q for q, own in self.sources.items() if set(names) <= set(own)]
+        categories, shape = tuple(self.attributes[name] for name in names), shares.shape
+        if not asked:
+            nothing = np.full(shape, np.nan)
+            note = INDEPENDENT if self.independent else MODEL
+            return Contingency(names, categories, shares, nothing, nothing, nothing, nothing, note=note)
+        rows = {q: self.answer.frequencies(q) for q in asked}
+        cells = {q: self._cells(q, names) for q in asked}
+        weight = {q: 1 / float(np.sum(rows[q].standard_error ** 2)) for q in asked}
+        weight = {q: own / sum(weight.values()) for q, own in weight.items()}
+        direct = np.asarray(sum(weight[q] * np.bincount(cells[q], rows[q].value) for q in asked))
 
+        @cache
         def covariance() -> Floats:
-            survey, answers = self.answer.survey, int(rows.n_answers[0])
-            channel = survey.questions[survey.question_of(survey.schema.index(asked))].channel
-            found = joint_covariance(channel, fitted, rows.standard_error, answers, rows.n_reports)
-            return _in_order(found, order)
+            found = [weight[q] ** 2 * self._covariance(q, rows[q], cells[q]) for q in asked]
+            alone = any(own.ndim == 1 for own in found)
+            return np.asarray(sum(np.diag(own) if alone and own.ndim == 2 else own for own in found))
 
-        low, high = rows.interval(confidence)
-        direct, error, low, high = (
-            x.reshape(cells).transpose(turn) for x in (rows.value, rows.standard_error, low, high)
-        )
-        low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+        if len(asked) == 1 and len(self.sources[asked[0]]) == len(names):
+            order = np.argsort(cells[asked[0]])
+            (low, high), error = rows[asked[0]].interval(confidence), rows[asked[0]].standard_error
+            low, high, error = low[order], high[order], error[order]
+        else:
+            error = np.sqrt(covariance() if covariance().ndim == 1 else np.diag(covariance()))
+            reach = quantile(confidence, min(int(own.n_answers[0]) for own in rows.values())) * error
+            low, high = direct - reach, direct + reach
+        low, high = (np.clip(end, 0.0, 1.0).reshape(shape) for end in (low, high))
         low, high = np.minimum(low, shares), np.maximum(high, shares)
-        return Contingency(names, categories, shares, low, high, direct, error, covariance)
+        both = direct.reshape(shape), error.reshape(shape)
+        return Contingency(names, categories, shares, low, high, *both, covariance)
+
+    def _cells(self, question: str, names: Sequence[str]) -> NDArray[np.int64]:
+        """For each combination of a question, the number of its cell in the table of some of its attributes."""
+        own = self.sources[question]
+        return marginal_cells([len(self.attributes[x]) for x in own], [own.index(name) for name in names])
+
+    def _covariance(self, question: str, rows: Answer, cells: NDArray[np.int64]) -> Floats:
+        """The covariance of sums of a question's direct estimates, if the fitted distribution is the true one."""
+        own, survey = self.sources[question], self.answer.survey
+        ordered = sorted(own, key=self._index)
+        fitted = self.joint.table(tuple(map(self._index, ordered)))
+        shares = fitted.transpose([ordered.index(name) for name in own]).ravel()
+        channel = survey.questions[survey.question_of(survey.schema.index(question))].channel
+        answers = int(rows.n_answers[0])
+        return joint_covariance(channel, shares, rows.standard_error, answers, rows.n_reports, cells)
 
     def sample(self, n: int, seed: int) -> pa.Table:
         """`n` synthetic records drawn from the fitted distribution.
@@ -193,7 +231,7 @@ class Tables:
 
 @dataclass(frozen=True, eq=False)
 class Contingency:
-    """One table: fitted shares with intervals, and the direct estimates where the attributes were asked together.
+    """One table: fitted shares with intervals, and the direct estimates if a question asks the attributes together.
 
     Parameters
     ----------
@@ -202,11 +240,13 @@ class Contingency:
     shares
         The fitted share of each combination.
     lower, upper
-        The ends of the intervals; NaN for a table that no question asks.
+        The ends of the intervals; NaN without a question about these attributes.
     direct, standard_error
-        The unbiased estimates of the question about these attributes, and their standard errors.
+        The unbiased estimates of the questions about these attributes, and their standard errors.
     dependence
         Computes the covariance of the direct estimates; None without such a question.
+    note
+        Why there are no intervals; empty if there are.
 
     Examples
     --------
@@ -228,10 +268,11 @@ class Contingency:
     direct: Floats
     standard_error: Floats
     dependence: Callable[[], Floats] | None = None
+    note: str = ""
 
     @property
     def measured(self) -> bool:
-        """Whether a question asks exactly these attributes."""
+        """Whether a question asks these attributes together."""
         return self.dependence is not None
 
     @cached_property

@@ -59,8 +59,8 @@ def from_frequencies(frequencies: ArrayLike) -> Population:
 def _floats(name: str, given: ArrayLike) -> Floats:
     try:
         return np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput.of(name, given, "numbers, in one or two axes") from None
+    except (TypeError, ValueError, OverflowError):  # whose messages can quote a value, as `given` would
+        raise InvalidInput.of(name, type(given).__name__, "numbers, in one or two axes") from None
 
 
 def _check_shares(p: Floats) -> None:

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import block_diag
-from scipy.special import ndtr
 
 from hdr4me.channels.response import Moments, coordinates
 from hdr4me.errors import InvalidInput
@@ -202,11 +201,6 @@ class Prediction:
         c = self._class_of(coordinate)
         z = np.asarray(x, dtype=np.float64) - self.biases[c]
         return np.asarray(np.exp(-0.5 * z**2 / self.variances[c]) / np.sqrt(2 * np.pi * self.variances[c]))
-
-    def marginal_cdf(self, x: ArrayLike, coordinate: int = 0) -> Floats:
-        """P(θ̂_j − θ̄_j ≤ x) for one row."""
-        c = self._class_of(coordinate)
-        return np.asarray(ndtr((np.asarray(x, np.float64) - self.biases[c]) / np.sqrt(self.variances[c])))
 
     def _class_of(self, coordinate: int) -> int:
         return int(np.searchsorted(np.cumsum(self.counts), coordinate, side="right"))

@@ -284,41 +284,43 @@ def weighted_interval(
 ) -> tuple[Floats, Floats]:
     """Lower and upper ends for the mean behind each row of cell counts, each with at least one report (Gaffke 2005).
 
-    One more report is added at the largest possible value, and the reports have Dirichlet weights; the upper end is the
-    upper quantile of the weighted mean. With two values the interval is Clopper's and Pearson's; otherwise every case
-    examined supports it (Learned-Miller and Thomas 2020; `benchmarks/small_samples.py`). A weighted mean exceeds m if
-    Σ g_k·(y_k − m) > 0 with g_k ~ Gamma(c_k), by the saddlepoint formula of Lugannani and Rice (1980).
+    `decode` is one for all rows or one for each. One more report is added at the largest possible value, and the
+    reports have Dirichlet weights; the upper end is the upper quantile of the weighted mean. With two values the
+    interval is Clopper's and Pearson's; otherwise every case examined supports it (Learned-Miller and Thomas 2020;
+    `benchmarks/small_samples.py`). A weighted mean exceeds m if Σ g_k·(y_k − m) > 0 with g_k ~ Gamma(c_k), by the
+    saddlepoint formula of Lugannani and Rice (1980).
     """
-    y, n = np.asarray(decode, np.float64), np.atleast_2d(np.asarray(counts, np.float64))
-    if y.size == 2:
+    y, n = (np.atleast_2d(np.asarray(x, np.float64)) for x in (decode, counts))
+    y, n = np.broadcast_arrays(y, n)
+    if y.shape[1] == 2:
         low, high = share_interval(n[:, 1], n.sum(axis=1), confidence)
-        ends = np.sort(y[0] + (y[1] - y[0]) * np.stack([low, high]), axis=0)
+        ends = np.sort(y[:, 0] + (y[:, 1] - y[:, 0]) * np.stack([low, high]), axis=0)
         return ends[0], ends[1]
     α = (1 - confidence) / 2
-    chunks = [n[i : i + _ROWS] for i in range(0, len(n), _ROWS)] or [n]
-    high = np.concatenate([_upper(y, part, α) for part in chunks])
-    low = np.concatenate([-_upper(-y, part, α) for part in chunks])
-    return low, high
+    chunks = [slice(i, i + _ROWS) for i in range(0, len(n), _ROWS)]
+    low, high = (np.concatenate([_upper(side * y[i], n[i], α) for i in chunks]) for side in (-1.0, 1.0))
+    return -low, high
 
 
 def _upper(y: Floats, n: Floats, α: float) -> Floats:
-    """m with P(weighted mean > m) = α, with one added report at the largest value."""
-    largest = float(y.max())
-    shapes = n + (y == largest) / np.count_nonzero(y == largest)
+    """m with P(weighted mean > m) = α in each row, with one added report at the row's largest value."""
+    largest: Floats = y.max(axis=1)
+    top = y == largest[:, None]
+    shapes = n + top / top.sum(axis=1, keepdims=True)
     total = shapes.sum(axis=1)
-    mean = shapes @ y / total
-    found = np.full(len(n), largest)
-    open_ = np.flatnonzero((n > 0) @ (y < largest))
+    mean = (shapes * y).sum(axis=1) / total
+    found = largest.copy()
+    open_ = np.flatnonzero(((n > 0) & ~top).any(axis=1))
     if not open_.size:
         return found
-    mean, total = mean[open_], total[open_]
+    mean, total, largest = mean[open_], total[open_], largest[open_]
     # Each row's shapes above 0; rows with fewer of them are filled up with shapes of 0.
     used = shapes[open_] > 0
     order = np.argsort(~used, axis=1, kind="stable")[:, : int(used.sum(axis=1).max())]
-    values, shapes = y[order], np.take_along_axis(shapes[open_], order, axis=1)
+    values, shapes = (np.take_along_axis(x[open_], order, axis=1) for x in (y, shapes))
     sd = np.sqrt(np.maximum((shapes * values**2).sum(axis=1) / total - mean**2, 0.0) / (total + 1))
     target = -float(ndtri(α))
-    below, above = mean.copy(), np.full(open_.size, largest)
+    below, above = mean.copy(), largest
     m, s = np.minimum(mean + target * sd, (below + above) / 2), np.zeros(open_.size)
     for _ in range(_OUTER):
         p, s = gamma_tail(values - m[:, None], shapes, s)

@@ -114,7 +114,7 @@ def _lines(name: str, column: Any) -> Iterator[str]:
 
 
 def _range(values: Any) -> Iterator[str]:
-    found: Any = pc.min_max(values.cast(pa.float64())).as_py()
+    found: Any = pc.min_max(values.cast(pa.float64(), safe=False)).as_py()
     least, largest = found["min"], found["max"]
     if not math.isfinite(largest - least):
         raise InvalidInput("a numeric column of the sample has infinite values: remove them")

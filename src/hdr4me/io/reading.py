@@ -21,6 +21,7 @@ from hdr4me.io.forms import in_plain_form, sets_forms, with_types
 from hdr4me.io.source import STANDARD_INPUT, RecordFiles, open_text
 from hdr4me.io.text import (
     batches_of_rows,
+    is_header,
     is_lines,
     read_delimited,
     read_lines,
@@ -32,6 +33,12 @@ from hdr4me.survey.columns import is_text
 
 _BATCH_BYTES = _COLUMN_BYTES = 1 << 25
 _MOST_ROWS = 1 << 17
+_UNREADABLE = (
+    pa.ArrowException,
+    TypeError,
+    ValueError,
+    OverflowError,
+)  # of frames; the message may have a value
 _KINDS = {"parquet": "Parquet", "arrow": "Arrow IPC", "excel": "Excel", "text": "text"}
 
 
@@ -81,14 +88,23 @@ def read_records(records: Any, schema: Schema, rows: int) -> Iterator[pa.RecordB
             batches_of_rows([[dict(row) for row in records]], schema.readers, "the list"), rows
         )
     elif isinstance(records, pa.Table | pa.RecordBatch):
-        _check_names("the table", records.schema.names, names)
+        _check_names("the table", records.schema.names, names, in_memory=True)
         yield from bounded(pa.table(records.select(names)).to_batches(), rows)
     else:
         yield from bounded(_read_frame(records, names), rows)
 
 
 def read_table(records: Any) -> pa.Table:
-    """All columns of the records, with their types; `records` as for `record_batches`."""
+    """All columns of the records, with their types, decimals as floats; `records` as for `record_batches`."""
+    table = _read_table(records)
+    _check_names("the table", table.column_names, ())
+    for j, field in enumerate(table.schema):
+        if pa.types.is_decimal(field.type):
+            table = table.set_column(j, field.name, table.column(j).cast(pa.float64()))
+    return table
+
+
+def _read_table(records: Any) -> pa.Table:
     files = as_files(records)
     if files is not None:
         tables = [_typed(part) for part in _parts(files)]
@@ -283,12 +299,14 @@ def _read_arrow(path: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         raise FormatError(f"{path} contains no records")
 
 
-def _check_names(what: str, found: Sequence[str], names: Sequence[str]) -> None:
+def _check_names(what: str, found: Sequence[str], names: Sequence[str], *, in_memory: bool = False) -> None:
     """Raise an error if a name is absent or duplicated."""
     missing = [name for name in names if name not in set(found)]
     if missing:
         shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
         there = ", ".join(map(repr, found[:8])) + (", ..." if len(found) > 8 else "")
+        if in_memory and not is_header(found, (), names):  # they may be a record that was read as a header
+            there = f"{len(found):,} with other names"
         raise FormatError(f"{what} has no column {shown}: its columns are {there}")
     if len(set(found)) < len(found):
         raise FormatError(f"{what} has two columns of the same name; rename one of them")
@@ -302,7 +320,12 @@ def is_frame(records: object) -> bool:
 def _eager(records: Any) -> Any:
     """The records if they are a frame; a lazy frame is collected."""
     if type(records).__module__.startswith("polars") and hasattr(records, "collect"):
-        records = records.collect()
+        try:
+            records = records.collect()
+        except Exception as error:  # its message may contain a value
+            raise InvalidInput(
+                f"the LazyFrame cannot be collected ({type(error).__name__}): its collect() shows why"
+            ) from None
     if not is_frame(records):
         raise InvalidInput(
             f"records of type {type(records).__name__}: expected files, an Arrow table, a frame, "
@@ -317,10 +340,10 @@ def _read_frame(frame: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     what = f"the {type(frame).__name__}"
     columns = getattr(frame, "columns", None)
     if columns is not None and hasattr(frame, "__getitem__"):
-        _check_names(what, [str(name) for name in columns], names)
+        _check_names(what, [str(name) for name in columns], names, in_memory=True)
         frame = frame[list(names)]  # so that other columns are not converted
     reader = _stream(frame, names)
-    _check_names(what, reader.schema.names, names)
+    _check_names(what, reader.schema.names, names, in_memory=True)
     for batch in reader:
         yield batch.select(list(names))
 
@@ -329,7 +352,8 @@ def _stream(frame: Any, names: Sequence[Any]) -> pa.RecordBatchReader:
     """A frame as a stream of batches; an error names those of its columns that cannot be read."""
     try:
         return pa.RecordBatchReader.from_stream(frame)
-    except (pa.ArrowException, TypeError, ValueError):  # the message may contain a value
+    except _UNREADABLE:
+        _check_names(f"the {type(frame).__name__}", [str(name) for name in names], ())
         mixed = ", ".join(repr(name) for name in names if not _is_readable(frame, name))
         raise InvalidInput(
             f"the {type(frame).__name__} cannot be read as Arrow columns: {mixed or 'a column'} mixes types; "
@@ -341,6 +365,6 @@ def _is_readable(frame: Any, name: str) -> bool:
     """Whether one column of a frame can be read."""
     try:
         pa.RecordBatchReader.from_stream(frame[[name]])
-    except (pa.ArrowException, TypeError, ValueError):
+    except _UNREADABLE:
         return False
     return True

@@ -210,7 +210,7 @@ QUARANTINE_BYTES = 1 << 26
 class Quarantine(AbstractContextManager["Quarantine"]):
     """A handler that writes rejected reports to `path`; if there are none, no file is created.
 
-    Beyond `limit_bytes`, reports are only counted, in `n_left_out` and in one line per reason at the end of the file.
+    Beyond `limit_bytes`, reports are only counted, in `left_out` and in one line per reason at the end of the file.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, limit_bytes: int = QUARANTINE_BYTES) -> None:
@@ -220,11 +220,6 @@ class Quarantine(AbstractContextManager["Quarantine"]):
         self._room = limit_bytes
         self._stack = ExitStack()
         self._file: IO[str] | None = None
-
-    @property
-    def n_left_out(self) -> int:
-        """The number of rejected reports that are only counted."""
-        return sum(self.left_out.values())
 
     def __call__(self, rejected: Rejected) -> None:
         """Write a rejected report, or count it if the limit is reached."""

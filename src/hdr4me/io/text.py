@@ -20,7 +20,7 @@ from hdr4me.io.source import BLOCK, STANDARD_INPUT, Text, open_text, wrong_encod
 from hdr4me.survey import Categorical, Dimension, Numeric, Selection, Vector
 from hdr4me.survey.categorical import SEPARATOR
 from hdr4me.survey.derived import UNREADABLE
-from hdr4me.survey.values import as_number, is_missing_number, label
+from hdr4me.survey.values import as_number, is_blank, is_missing_number, label, plain
 
 _LINES = (".jsonl", ".ndjson", ".json")
 _COMPRESSION = (".gz", ".zst", ".bz2")
@@ -338,9 +338,12 @@ def _column(values: list[Any], dimension: Dimension) -> Any:
         return pa.array([_numbers(value) for value in values], pa.list_(pa.float64()))
     if isinstance(dimension, Selection):
         return pa.array([_choices(value) for value in values], pa.string())
+    if dimension.is_time:
+        return pa.array([_text(value) for value in values], pa.string())
     if isinstance(dimension, Numeric):
-        alike = all(value is None or type(value) in (int, float) for value in values)
-        return _array(values, pa.float64() if alike else pa.string())
+        if all(value is None or type(value) in (int, float) for value in values):
+            return _array(values, pa.float64())
+        return pa.array([_numeric(value) for value in values], pa.string())
     if dimension.is_text and not isinstance(dimension, Categorical):
         return pa.array([_labeled(value) for value in values], pa.string())
     # For a dimension of another package, the type that Arrow infers.
@@ -351,7 +354,7 @@ def _array(values: list[Any], kind: Any = None) -> Any:
     """The values as an array of one type; as strings if types are mixed or Arrow cannot represent them."""
     try:
         return pa.array(values, kind)
-    except (pa.ArrowException, OverflowError, UnicodeError):
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
         return pa.array([_text(value) for value in values], pa.string())
 
 
@@ -364,16 +367,21 @@ def table_of(objects: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 def _numbers(value: Any) -> list[float] | None:
     """The numbers of a list, or of a string with bars; an empty list for anything else."""
-    if value is None or value == "":
-        return None
-    if isinstance(value, str):
+    if isinstance(value, str) and value.strip():
         value = value.split(SEPARATOR)
-    return [as_number(part) for part in value] if isinstance(value, list) else []
+    if _is_list(value):
+        return [as_number(part) for part in value]
+    return None if is_blank(value) else []
+
+
+def _is_list(value: Any) -> bool:
+    is_scalar = isinstance(value, str | bytes | Mapping) or getattr(value, "shape", None) == ()
+    return isinstance(value, Collection) and not is_scalar
 
 
 def _choices(value: Any) -> str | None:
     """A list of choices as one string."""
-    if not isinstance(value, list):
+    if not _is_list(value):
         return _text(value)
     # Nothing chosen, which is not missing.
     return SEPARATOR.join(_text(item) or "" for item in value) or SEPARATOR
@@ -381,12 +389,21 @@ def _choices(value: Any) -> str | None:
 
 def _labeled(value: Any) -> str | None:
     """The text of a value as on a device, where a number is written without an exponent."""
-    return None if value is None else _text(label(value) or (value if value == "" else UNREADABLE))
+    return _text(label(value) or (value if is_blank(value) else UNREADABLE))
+
+
+def _numeric(value: Any) -> str | None:
+    """The text of a value of a column of numbers; a number of another type, such as a decimal, as its digits."""
+    text = _text(value)
+    return repr(number) if text == UNREADABLE and not math.isnan(number := as_number(value)) else text
 
 
 def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return None if value is None else UNREADABLE if _HALF.search(value) else value
+    value = plain(value)
+    if isinstance(value, str):
+        return UNREADABLE if _HALF.search(value) else value
+    if is_blank(value):
+        return None
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

@@ -78,19 +78,23 @@ def as_prior(given: Any, low: float = -1.0, high: float = 1.0) -> Prior:
     if hasattr(given, "ppf"):
         quantiles = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
         return _weighted(np.asarray(given.ppf(quantiles), dtype=np.float64), np.ones(_QUANTILES), low, high)
-    try:
-        if isinstance(given, tuple) and len(given) == 2:
-            edges, weights = (np.asarray(part, dtype=np.float64) for part in given)
-            flat = edges.ndim == weights.ndim == 1 and edges.size == weights.size + 1
-            if flat and (np.diff(edges) > 0).all():
-                return _weighted(*_in_bins(edges, weights, _PER_BIN), low, high)
-            raise InvalidInput.of("prior", given, "a histogram with increasing edges, one more than weights")
-        values = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput.of("prior", given, _ALLOWED) from None
+    if isinstance(given, tuple) and len(given) == 2:
+        edges, weights = map(_floats, given)
+        flat = edges.ndim == weights.ndim == 1 and edges.size == weights.size + 1
+        if flat and (np.diff(edges) > 0).all():
+            return _weighted(*_in_bins(edges, weights, _PER_BIN), low, high)
+        raise InvalidInput.of("prior", "tuple", "a histogram with increasing edges, one more than weights")
+    values = _floats(given)
     if values.ndim != 1 or values.size == 0:
-        raise InvalidInput.of("prior", given, _ALLOWED)
+        raise InvalidInput.of("prior", f"array of shape {values.shape}", _ALLOWED)
     return _weighted(values, np.ones(values.size), low, high)
+
+
+def _floats(given: Any) -> Floats:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except Exception:  # of NumPy or of the library of a frame; the message, and `given`, would show values
+        raise InvalidInput.of("prior", type(given).__name__, _ALLOWED) from None
 
 
 def mean_law(priors: Sequence[Prior]) -> Prior:

@@ -269,28 +269,31 @@ def describe(path: Path) -> OwnFile:
     import pyarrow.types as kinds
 
     from hdr4me.io.reading import read_table
+    from hdr4me.io.text import is_header
 
     if not path.is_file():
         raise InvalidInput.of("data", str(path), "there is no such file")
     table = read_table(path)
     numbers = (kinds.is_integer, kinds.is_floating, kinds.is_boolean)
     used = {
-        field.name: table.column(field.name).cast(pa.float64()).to_numpy()
+        field.name: table.column(field.name).cast(pa.float64(), safe=False).to_numpy()
         for field in table.schema
         if any(test(field.type) for test in numbers)
     }
-    others = tuple(name for name in table.column_names if name not in used)
+    names = table.column_names
+    if not is_header(names, list(used), ()):  # the first line may be a record
+        names = [f"column {j}" for j in range(1, len(names) + 1)]
+    shown = dict(zip(table.column_names, names, strict=True))
+    others = tuple(shown[name] for name in table.column_names if name not in used)
     if not used:
-        raise FormatError(
-            f"{path.name} has no numeric column; its columns are: {', '.join(others) or 'none'}"
-        )
+        raise FormatError(f"{path.name} has no numeric column among {len(names)}")
     if table.num_rows < 2:
         raise FormatError(f"{path.name}: at least two rows are needed, found {table.num_rows}")
     for name, values in used.items():
         bad = int(np.sum(~np.isfinite(values)))
         if bad:
             raise FormatError(
-                f"{path.name}, column {name!r}: {bad} of {table.num_rows} values are missing or not finite; fill "
-                "them in or leave the column out of the file"
+                f"{path.name}, column {shown[name]!r}: {bad} of {table.num_rows} values are missing or not finite; "
+                "fill them in or leave the column out of the file"
             )
     return OwnFile(table.num_rows, used, others)

@@ -1,7 +1,8 @@
 """The paper, item by item: where each definition, lemma, equation, table, figure, setting and assertion is implemented.
 
 `IN_THE_PAPER` counts the numbered items of the paper, its settings and its assertions. `items.csv` maps each of them to
-a function, a command, claims and errata; the verdicts come from the claims of a run.
+a function, a command, claims and errata; the verdicts come from the claims of a run. An item of the kind Background is
+a sentence about other work, which no code can examine.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from hdr4me.pages.document import Block, Table, section
 from hdr4me.paper.claims import Verdict
 from hdr4me.paper.errata import errata
 
-# The numbered environments of the paper, and its settings and asserting sentences as counted in two readings. Within
-# its kind an item has the number of its place in the text.
+# The numbered environments of the paper (a test counts them in its LaTeX source), and its settings and asserting
+# sentences as counted in three readings. Within its kind an item has the number of its place in the text.
 IN_THE_PAPER = {
-    "Definition": 1, "Lemma": 5, "Theorem": 4, "Equation": 42, "Table": 2, "Figure": 5, "Setting": 14, "Assertion": 70
+    "Definition": 1, "Lemma": 5, "Theorem": 4, "Equation": 42, "Table": 2, "Figure": 5, "Setting": 16, "Assertion": 85,
+    "Background": 13,
 }  # fmt: skip
 TITLE = "The paper, item by item"
 
@@ -33,9 +35,9 @@ class Item:
     where: str
     content: str
     code: str
-    claims: tuple[str, ...] = ()
-    errata: tuple[str, ...] = ()
-    command: str = "theory"
+    claims: tuple[str, ...]
+    errata: tuple[str, ...]
+    command: str
 
 
 def _read() -> tuple[Item, ...]:
@@ -60,6 +62,15 @@ def items_lead() -> str:
     return f"Items in the paper: {there}. Items mapped: {mapped} ({kinds})."
 
 
+def _without_claim(item: Item) -> str:
+    """What the column of verdicts has for an item none of whose claims was judged."""
+    if item.claims:
+        return "not run"
+    if item.errata:
+        return "see the erratum"
+    return "implemented" if item.code else "about other work"
+
+
 def items_blocks(verdicts: Sequence[Verdict], others: Mapping[int, Mapping[str, str]]) -> list[Block]:
     """A table for each kind of item; `others` has the verdicts of runs with other seeds."""
     found = {verdict.name: verdict for verdict in verdicts}
@@ -73,20 +84,21 @@ def items_blocks(verdicts: Sequence[Verdict], others: Mapping[int, Mapping[str, 
         rows = []
         for number, item in enumerate(groups[kind], start=1):
             words = dict.fromkeys(found[name].verdict for name in item.claims if name in found)
-            verdict = "; ".join(words) or ("see the erratum" if item.errata else "implemented")
+            verdict = "; ".join(words) or _without_claim(item)
             wrong = ", ".join(str(numbers[name]) for name in item.errata)
             rows.append(
                 [
                     number,
                     item.where,
                     item.content,
-                    f"`{item.code}`",
-                    item.command,
+                    f"`{item.code}`" if item.code else None,
+                    item.command or None,
                     verdict,
                     wrong or None,
                 ]
             )
-        blocks += section(f"{kind}s" if len(rows) > 1 else kind, Table(columns, rows))
+        plural = len(rows) > 1 and kind != "Background"
+        blocks += section(f"{kind}s" if plural else kind, Table(columns, rows))
     if others:
         seeds = sorted(others)
         rows = [
@@ -94,7 +106,8 @@ def items_blocks(verdicts: Sequence[Verdict], others: Mapping[int, Mapping[str, 
         ]
         blocks += section(
             "Every claim with a second seed",
-            "The verdicts of this run and of runs with other seeds at the same scale.",
+            "The verdicts of this run and of runs with other seeds at the same scale. Each test of a distribution "
+            "(Figures 2 and 3) rejects a correct prediction with a probability of 1 %.",
             Table(["claim", "this run", *(f"seed {seed}" for seed in seeds)], rows),
         )
     return blocks

@@ -172,13 +172,18 @@ def _numbers(data: Any) -> NDArray[np.float64] | None:
     """The data as numbers, or None; the message of NumPy would show a value."""
     try:
         return np.asarray(data, dtype=np.float64)
-    except (TypeError, ValueError):
+    except Exception:  # of NumPy or of the library of a frame
         return None
 
 
-def _finite(column: Any) -> bool:
-    values = _numbers(column)
-    return values is not None and bool(np.isfinite(values).all())
+def _not_finite(data: Any) -> list[str]:
+    """The columns of a frame that are not finite numbers; none if it does not give its columns."""
+    names = getattr(data, "column_names", getattr(data, "columns", ()))
+    try:
+        columns = {str(name): _numbers(data[name]) for name in names}
+    except (TypeError, KeyError):  # a lazy frame, or two columns of one name
+        return []
+    return [name for name, values in columns.items() if values is None or not np.isfinite(values).all()]
 
 
 def _dataset(data: Any, dims: int | None, seed: int, way: str) -> Dataset:
@@ -190,8 +195,7 @@ def _dataset(data: Any, dims: int | None, seed: int, way: str) -> Dataset:
         return load_own(Path(data), way=way)
     values = _numbers(data)
     if values is None or values.ndim != 2 or len(values) < 2 or not np.isfinite(values).all():
-        names = getattr(data, "column_names", getattr(data, "columns", ()))
-        unusable = [str(name) for name in names if not _finite(data[name])]
+        unusable = _not_finite(data)
         columns = f"; check the columns {', '.join(unusable)}" if unusable else ""
         raise InvalidInput(
             f"data must be finite numbers [users, dimensions], with at least two users{columns}"

@@ -149,7 +149,7 @@ def _given_share(dimension: Any, given: Mapping[str, Any], kind: str) -> float |
     number = isinstance(share, int | float) and not isinstance(share, bool) and 0 < share <= 1
     if not set(given) <= {"present", "values"} or not (share is None or number):
         words = f"of an optional {kind} {{'present': a share above 0 and up to 1, 'values': a prior}}"
-        raise InvalidInput.of("prior", {dimension.name: given}, words)
+        raise InvalidInput.of("prior", {dimension.name: list(given)}, words)
     return None if share is None else float(share)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hdr4me.recalibration.core import METHODS, Recalibration, recalibrate
-from hdr4me.recalibration.frequencies import FREQUENCY_METHODS, Distribution, recalibrate_frequencies
+from hdr4me.recalibration.frequencies import FREQUENCY_OPTIONS, Distribution, recalibrate_frequencies
 from hdr4me.recalibration.hdr4me import Guarantee, enhance
 
 __all__ = [
-    "FREQUENCY_METHODS",
+    "FREQUENCY_OPTIONS",
     "METHODS",
     "Distribution",
     "Guarantee",

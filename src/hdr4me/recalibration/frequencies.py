@@ -28,7 +28,6 @@ FREQUENCY_OPTIONS: dict[str, tuple[str, ...]] = (
     | {name: options for name, options in OPTIONS.items() if name not in ("auto", "none")}
     | {"bayes": ()}
 )
-FREQUENCY_METHODS = tuple(FREQUENCY_OPTIONS)
 _BAYES_FROM = 8
 # Frequencies sum to one, so "all are zero" is never true, and there is no common offset.
 _ODDS = {"null": 0.0, "centered": 0.5, "free": 0.2, "smooth": 0.15, "sharp": 0.15}

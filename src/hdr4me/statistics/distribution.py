@@ -273,19 +273,20 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
     effective = effective_answers(r, error, max(skew_size(marginal.rows, influence), 1e-12))
     linear = noise_of_mean <= _CURVED * error
 
-    def normal(decode: Floats, level: float) -> tuple[float, float]:
-        """The normal interval of a mean among users with a value."""
-        ratio = float(counts @ decode) / r / share
-        squared = _finite_variance(counts, (decode - ratio * present) / share, marginal, counted.n_reports)
+    def normal(decoders: Floats, level: float) -> tuple[Floats, Floats]:
+        """The normal intervals of means among users with a value."""
+        ratio = decoders @ counts / r / share
+        rest = (decoders - np.outer(ratio, present)) / share
+        squared = [_finite_variance(counts, one, marginal, counted.n_reports) for one in rest]
         reach = float(quantile(level, r)) * np.sqrt(squared)
         return ratio - reach, ratio + reach
 
-    def small_sample(decode: Floats, level: float) -> tuple[float, float]:
+    def small_sample(decoders: Floats, level: float) -> tuple[Floats, Floats]:
         """The same in small samples."""
-        if marginal.optional:
-            return ratio_interval(decode, present, counts, level)
-        low, high = weighted_interval(decode, counts, level)
-        return float(low[0]), float(high[0])
+        if not marginal.optional:
+            return weighted_interval(decoders, counts, level)
+        low, high = np.array([ratio_interval(one, present, counts, level) for one in decoders]).T
+        return low, high
 
     def in_units(variance: float) -> float:
         inside = min(max(variance, 0.0), 1.0)
@@ -318,20 +319,24 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
 
 
 def _over_means(
-    marginal: Marginal, counts: Floats, level: float, interval: Callable[[Floats, float], tuple[float, float]]
+    marginal: Marginal,
+    counts: Floats,
+    level: float,
+    interval: Callable[[Floats, float], tuple[Floats, Floats]],
 ) -> tuple[float, float]:
     """Ends for the variance of the rounded values on [−1, 1]: the union of those of E[(x − m)²] over all m.
 
-    `interval` maps a decoder and a level to the ends of its mean among users with a value.
+    `interval` maps decoders and a level to the ends of their means among users with a value.
     """
     value, square = marginal.decoders["value"], marginal.square
+    assert square is not None
     present = marginal.decoders.get("present", np.ones(value.size))
-    means = interval(value, 1.0 - _SHARE_OF_MEAN * (1.0 - level))
+    (least,), (most,) = interval(value[None], 1.0 - _SHARE_OF_MEAN * (1.0 - level))
     rest = 1.0 - (1.0 - _SHARE_OF_MEAN) * (1.0 - level)
     middle = float(counts @ value / (counts @ present))
-    tried = np.clip([means[0], middle, means[1]], -1.0, 1.0).tolist()
-    found = [interval(square - 2 * m * value + m**2 * present, rest) for m in tried]
-    return min(low for low, _ in found), max(high for _, high in found)
+    m = np.clip([[least], [middle], [most]], -1.0, 1.0)
+    low, high = interval(square - 2 * m * value + m**2 * present, rest)
+    return float(low.min()), float(high.max())
 
 
 def reach_beyond(level: float, r: float, width: float) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from hdr4me.channels import Channel
@@ -35,8 +36,10 @@ from hdr4me.survey import Dimension, Product, Schema, Survey
 _SIGNIFICANT, _CLEARLY = 3.0, 6.0
 # The small-sample law of a covariance allows for an error of the product of two means of this many standard errors.
 _SLACK = 2.0
-# The estimated shares of K categories have a correlation of about −1/(K − 1), which is ignored in larger tables.
-_MOST_CORRELATED = 256
+# The estimated shares of K categories have a correlation of about −1/(K − 1). It is ignored for tables with more cells
+# than _MOST_CORRELATED, and for sums over the cells of a table with more than _MOST_SUMMED, whose errors are then too
+# large (by a factor of √2 for sums of half of the cells).
+_MOST_CORRELATED, _MOST_SUMMED = 256, 1_024
 DOUBTFUL = "a variance is hardly larger than its standard error: the interval may have low coverage"
 
 
@@ -168,14 +171,28 @@ def joint_question(schema: Schema, names: Sequence[str]) -> int | None:
     return min(found, key=lambda j: len(schema.dimensions[j].categories), default=None)
 
 
-def joint_covariance(channel: Channel, shares: Floats, errors: Floats, answers: int, users: int) -> Floats:
-    """The covariance of the estimated shares of all categories; the variances only if there are many categories."""
-    if not 1 < answers or shares.size > _MOST_CORRELATED:
-        return np.asarray(errors**2)
+def marginal_cells(shape: Sequence[int], kept: Sequence[int]) -> NDArray[np.int64]:
+    """For each cell of a table, the number of its cell in the table of the attributes `kept`, in their order."""
+    places = np.indices(shape).reshape(len(shape), -1)
+    return np.asarray(np.ravel_multi_index([places[i] for i in kept], [shape[i] for i in kept]), np.int64)
+
+
+def joint_covariance(
+    channel: Channel, shares: Floats, errors: Floats, answers: int, users: int, cells: NDArray[np.int64]
+) -> Floats:
+    """The covariance of sums of estimated shares; the variances only if there are many sums or categories.
+
+    `cells` is the number of the sum that each category belongs to.
+    """
+    sums = int(cells.max()) + 1
+    if not 1 < answers or sums > _MOST_CORRELATED or shares.size > _MOST_SUMMED:
+        return np.asarray(np.bincount(cells, errors**2), np.float64)
     f = np.maximum(shares, 0.0)
     f /= f.sum()
     noise = channel.response.covariance(np.eye(f.size), f)
-    return sampled_variance(noise, np.diag(f) - np.outer(f, f), users, 1.0 / answers)
+    matrix = (cells == np.arange(sums)[:, None]).astype(np.float64)
+    covariance = sampled_variance(noise, np.diag(f) - np.outer(f, f), users, 1.0 / answers)
+    return np.asarray(matrix @ covariance @ matrix.T)
 
 
 def fieller(
@@ -218,20 +235,10 @@ def _shares_by_joint(counted: Counted, number: int, own: str, group: str) -> Par
     names, shape = [x.name for x in leaves], [len(x.categories) for x in leaves]
     answers = int(rows.n_answers)
     channel = channel_of(counted.survey, number)[0]
-    covariance = joint_covariance(channel, rows.value, rows.error, answers, counted.n_reports)
     turn = [names.index(group), names.index(own)]
-    others = tuple(i for i in range(len(names)) if i not in turn)
-    direct = rows.value.reshape(shape).sum(axis=others)
-    if covariance.ndim == 1:
-        covariance = covariance.reshape(shape).sum(axis=others)
-    else:
-        both = others + tuple(len(names) + i for i in others)
-        covariance = covariance.reshape(shape + shape).sum(axis=both)
-    if turn[0] > turn[1]:
-        direct = direct.T
-        covariance = covariance.T if covariance.ndim == 2 else covariance.transpose(1, 0, 3, 2)
-    cells = direct.size
-    covariance = covariance.reshape(cells) if covariance.ndim == 2 else covariance.reshape(cells, cells)
+    cells = marginal_cells(shape, turn)
+    covariance = joint_covariance(channel, rows.value, rows.error, answers, counted.n_reports, cells)
+    direct = np.asarray(np.bincount(cells, rows.value), np.float64).reshape([shape[i] for i in turn])
     value, error, _, _ = conditional_shares(direct, covariance, 0.95)
 
     def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
@@ -247,7 +254,7 @@ def _shares_by_joint(counted: Counted, number: int, own: str, group: str) -> Par
         answers,
         not_significant=np.isnan(value.ravel()),
         intervals=intervals,
-        notes=(NO_LAW_NOTE if answers < NO_LAW_BELOW else "",) * cells,
+        notes=(NO_LAW_NOTE if answers < NO_LAW_BELOW else "",) * direct.size,
     )
 
 

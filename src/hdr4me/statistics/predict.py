@@ -112,30 +112,29 @@ def narrowed(
     levels = excesses.levels
     ends = np.unique(np.append(levels[:: -(-levels.size // _ENDS)], levels[-1]))
     k = len(ends)
+    i, j = np.triu_indices(k, 1)
+    half = (ends[j] - ends[i]) / 2
+    tried = (half >= LEAST) & (half < 1.0)
+    i, j, half = i[tried], j[tried], half[tried]
     decoders = [excesses.value, *map(excesses.above, ends), *map(excesses.below, ends)]
     covariance = excesses.moments(decoders)[1] / n[0]
     mean = excesses.moments(decoders, cells)[0]
-    whole, best = one / sum(n), Range()
-    for i in range(k):
-        for j in range(i + 1, k):
-            half = (ends[j] - ends[i]) / 2
-            if half < LEAST or (i == 0 and j == k - 1):
-                continue
-            clipped = np.clip(values, ends[i], ends[j])
-            spread = float(shares @ (clipped - shares @ clipped) ** 2)
-            narrow = (half**2 * noise + spread) / n[1]
-            own = [0, 1 + j, 1 + k + i]
-            part = covariance[np.ix_(own, own)]
-            variances = [best_weight(narrow, part, side)[1] for side in ((1, 0), (0, -1), (1, -1))]
-            deviation = np.sqrt(np.maximum(part.diagonal()[1:], 0.0))
-            # The pilot's estimate of an excess is noisy: its standard error is subtracted.
-            excess = np.clip(mean[own[1:]] - deviation * np.sqrt(n[0] / pilot), 0.0, CERTAIN * deviation)
-            up, down = tails(_Z, j < k - 1, i > 0)
-            reach = up * np.sqrt(variances[0]) + down * np.sqrt(variances[1]) + excess.sum()
-            gain, worst = float(2 * _Z * np.sqrt(whole) / reach), float(variances[2] / whole)
-            if worst <= MOST_ERROR and gain > best.gain:
-                best = Range(float(ends[i]), float(ends[j]), gain, worst)
-    return best if best.gain >= WORTH else Range()
+    clipped = np.clip(values, ends[i, None], ends[j, None])
+    spread = (clipped - (clipped @ shares)[:, None]) ** 2 @ shares
+    narrow = (half**2 * noise + spread) / n[1]
+    own = np.stack([np.zeros_like(i), 1 + j, 1 + k + i], axis=1)
+    part = covariance[own[:, :, None], own[:, None, :]]
+    above, below, both = (best_weight(narrow, part, side)[1] for side in ((1, 0), (0, -1), (1, -1)))
+    deviation = np.sqrt(np.maximum(covariance.diagonal()[own[:, 1:]], 0.0))
+    # The pilot's estimate of an excess is noisy: its standard error is subtracted.
+    excess = np.clip(mean[own[:, 1:]] - deviation * np.sqrt(n[0] / pilot), 0.0, CERTAIN * deviation)
+    up, down = np.array([tails(_Z, last < k - 1, first > 0) for first, last in zip(i, j, strict=True)]).T
+    reach = up * np.sqrt(above) + down * np.sqrt(below) + excess.sum(axis=1)
+    whole = one / sum(n)
+    gain, worst = 2 * _Z * np.sqrt(whole) / reach, both / whole
+    best = int(np.argmax(np.where(worst <= MOST_ERROR, gain, 0.0)))
+    found = Range(float(ends[i[best]]), float(ends[j[best]]), float(gain[best]), float(worst[best]))
+    return found if worst[best] <= MOST_ERROR and found.gain >= WORTH else Range()
 
 
 def tails(t: float, above: bool, below: bool) -> tuple[float, float]:
@@ -150,17 +149,18 @@ def tails(t: float, above: bool, below: bool) -> tuple[float, float]:
     return (long, short) if above else (short, long)
 
 
-def best_weight(narrow: float, covariance: Floats, side: tuple[float, float]) -> tuple[float, float]:
+def best_weight(narrow: Any, covariance: Floats, side: tuple[float, float]) -> tuple[Any, Any]:
     """The weight λ of the narrower range in λN + (1 − λ)C + e, and the variance of the sum.
 
     N is the mean of the narrower range, with the variance `narrow`. C is the same mean from the full range, F less its
-    excesses, and e the sum of the excesses with the factors `side`. `covariance` is that of F and both excesses.
+    excesses, and e the sum of the excesses with the factors `side`. `covariance` is that of F and both excesses. There
+    may be several N, each with its covariance.
     """
     c, e = np.array([1.0, -1.0, 1.0]), np.array([0.0, *side])
-    own, with_e = float(c @ covariance @ c), float(c @ covariance @ e)
-    weight = min(max((own + with_e) / (narrow + own), 0.0), 1.0)
-    rest = (1.0 - weight) * c + e
-    return weight, weight**2 * narrow + max(float(rest @ covariance @ rest), 0.0)
+    own, with_e = covariance @ c @ c, covariance @ e @ c
+    weight = np.clip((own + with_e) / (narrow + own), 0.0, 1.0)
+    rest = (1.0 - weight)[..., None] * c + e
+    return weight, weight**2 * narrow + np.maximum(np.einsum("...i,...ij,...j", rest, covariance, rest), 0.0)
 
 
 @dataclass(frozen=True)

@@ -261,7 +261,9 @@ class Selection(_Listed):
         try:
             if isinstance(value, str):
                 parts: list[Any] = [part.strip() for part in value.split(SEPARATOR)]
-            elif isinstance(value, Mapping | bytes) or value is None:
+            elif isinstance(value, Mapping | bytes):
+                return set(), 1
+            elif is_blank(value):
                 parts = []
             else:
                 parts = list(value) if isinstance(value, Iterable) else [value]

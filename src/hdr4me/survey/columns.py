@@ -98,7 +98,9 @@ def number_counts(values: NDArray[Any], low: float, high: float) -> tuple[int, i
 
 def as_floats(array: Any) -> Floats:
     """An array of numbers in double precision, NaN where it is null."""
-    return np.asarray(array.cast(pa.float64()).fill_null(np.nan))
+    return np.asarray(
+        array.cast(pa.float64(), safe=False).fill_null(np.nan)
+    )  # integers above 2^53 are rounded
 
 
 def _valid(array: Any) -> NDArray[Any]:
@@ -252,6 +254,7 @@ class CategoryColumn(DistinctColumn):
             )
         if not (is_text(kind) or types.is_null(kind) or types.is_boolean(kind) or _is_number(kind)):
             hint = _FOR_TIMES if types.is_temporal(kind) else ""
+            hint = "; convert it to integers or strings" if types.is_decimal(kind) else hint
             raise InvalidInput(f"column {dimension.name!r} is of type {kind}: categories are expected{hint}")
         super().__init__(dimension, columns, size)
 

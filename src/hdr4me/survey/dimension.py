@@ -10,7 +10,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 from hdr4me.channels.channel import Input
-from hdr4me.errors import FormatError
+from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.registry import Registry
 from hdr4me.survey.values import as_number, is_blank, is_missing_number, refused
 
@@ -241,9 +241,17 @@ class Dimension(ABC):
 
     def clean_column(self, columns: Sequence[Any], size: int) -> Column:
         """The Arrow arrays of `columns`, clean for a channel with `size` inputs, with counts of faulty values."""
+        import pyarrow as pa
+
         from hdr4me.survey import columns as module
 
-        made: Column = getattr(module, self._column)(self, columns, size)
+        try:
+            made: Column = getattr(module, self._column)(self, columns, size)
+        except pa.ArrowException:  # its message may contain a value
+            raise InvalidInput(
+                f"column {self.name!r} cannot be converted from type {columns[0].type}: convert it to numbers, strings "
+                "or times first"
+            ) from None
         return made
 
     @property

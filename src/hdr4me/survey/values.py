@@ -17,6 +17,7 @@ from hdr4me.errors import InvalidInput
 _WHOLE = re.compile("-?[0-9]+[.]0+")
 NO_TIMES = "not dates or times"
 _MISSING = ("", "na", "n/a", "nan", "-nan", "+nan", "null", "none")
+_NOTHING = ("MaskedConstant", "NAType", "NaTType")  # the missing values of NumPy and pandas
 
 
 def label(value: Any) -> str | None:
@@ -54,7 +55,7 @@ def first_twice(names: Iterable[str]) -> str | None:
 def as_number(value: Any) -> float:
     """A number, or the number in a string; NaN if there is none. Booleans are 1 and 0."""
     try:
-        if type(value).__name__ == "MaskedConstant":  # NumPy's missing value: float() would warn
+        if type(value).__name__ in _NOTHING:  # float() would warn
             return math.nan
         if isinstance(value, str):
             value = value.strip()  # float() does not strip every kind of white space
@@ -69,10 +70,11 @@ def as_number(value: Any) -> float:
 
 
 def is_blank(value: Any) -> bool:
-    """Whether a value is missing: None, NaN or a blank string."""
+    """Whether a value is missing: None, NaN, a blank string, or a missing value of NumPy or pandas."""
     if isinstance(value, str):
         return not value.strip()
-    return value is None or (isinstance(value, float) and value != value)
+    value = plain(value)
+    return value is None or type(value).__name__ in _NOTHING or (isinstance(value, float) and value != value)
 
 
 def is_missing_number(value: Any) -> bool:
@@ -99,7 +101,8 @@ def is_unicode(text: str) -> bool:
 
 def plain(value: Any) -> Any:
     """A NumPy scalar as a Python scalar, without importing NumPy."""
-    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+    scalar = type(value).__module__ == "numpy" and hasattr(value, "item") and not getattr(value, "shape", ())
+    return value.item() if scalar else value
 
 
 def finite(name: str, field: str, value: Any) -> float:

@@ -149,7 +149,8 @@ export function worst(bounds, survey) {
   for (const one of bounds) {
     const { curve, categories } = known.get(one.dimension) ?? {};
     const name = curve ? `${plain(curve)} (each point)` : plain(one.dimension);
-    if (!found.has(name) || found.get(name).shift < one.shift) found.set(name, { ...one, shares: !!categories });
+    const size = ({ shift }) => shift ?? Infinity;
+    if (!found.has(name) || size(found.get(name)) < size(one)) found.set(name, { ...one, shares: !!categories });
   }
   return [...found];
 }
@@ -160,7 +161,7 @@ export function showBounds({ manipulation_bounds: bounds }, survey) {
     const text = (x, shares) =>
       x === null ? "without limit" : shares ? `${(100 * x).toFixed(1)} points` : number(x);
     const rows = worst(bounds, survey).map(([name, one]) => [
-      name,
+      one.present === undefined ? name : `${name} (${share(one.present)} with a value)`,
       text(one.shift, one.shares),
       text(one.shift_aimed, one.shares),
     ]);
