@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 import hdr4me as hd
+from hdr4me.framework.population import Population
+from hdr4me.framework.prediction import survey_prediction
 from hdr4me.mechanisms.joint import optional_number, optional_reach
-from hdr4me.planner.candidates import PAIR, PAIRS_FROM
+from hdr4me.planner.candidates import PAIR, PAIRS_FROM, _number_chosen
+from hdr4me.planner.workload import Group, Workload, baseline
 
 
 def test_the_bound_for_optional_numbers_is_just_beyond_the_outputs_of_the_designs() -> None:
@@ -35,3 +41,47 @@ def test_pairs_are_tried_from_the_budget_at_which_they_gain_two_per_cent() -> No
     for epsilon, tried in ((PAIRS_FROM - 0.01, False), (PAIRS_FROM, True)):
         plan = hd.plan(users=100_000, dims=4, epsilon=epsilon)
         assert (PAIR in {option.mechanism for option in plan.options}) is tried
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon"),
+    [
+        ("laplace", 29.0),
+        ("laplace", 60.0),
+        ("scdf", 7.9),
+        ("scdf", 30.0),
+        ("staircase", 7.9),
+        ("staircase", 20.0),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::hdr4me.errors.PrivacyWarning")
+def test_a_plan_of_unbounded_noise_predicts_the_error_of_its_survey(name: str, epsilon: float) -> None:
+    """A table has 256 cells: from some budget on its error is no longer that of the law, by up to half at ε = 20."""
+    best = hd.plan(users=1000, dims=1, epsilon=epsilon, mechanisms=[name]).best
+    survey = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), epsilon=epsilon, mechanism=name)
+    even = Population(np.linspace(-1, 1, 4001)[None], np.full(4001, 1 / 4001), finite=False)
+    assert best.mse == pytest.approx(float(survey_prediction(survey, [even], 1000).variance), rel=0.005)
+
+
+@pytest.mark.parametrize(("epsilon", "mechanism"), [(3.5, "piecewise"), (5.0, "hybrid"), (5.5, "pm_sub")])
+def test_a_plan_asks_for_the_fewest_users(epsilon: float, mechanism: str) -> None:
+    """One per cent fewer users do not keep the tolerance, also where the table differs from the law of the search."""
+    asked: dict[str, Any] = {"dims": 1, "epsilon": epsilon, "tolerance": 0.02, "mechanisms": [mechanism]}
+    users = hd.plan(**asked).best.users
+    kept = [
+        hd.plan(**asked | {"users": n, "tolerance": None}).best.tolerance_each
+        for n in (users, int(0.99 * users))
+    ]
+    assert kept[0] <= 0.02 < kept[1]
+
+
+def test_the_worst_spread_of_the_number_of_choices_is_that_of_none_and_all() -> None:
+    """Half of the users choose nothing and half choose the most: the largest variance of a number in [0, 1]."""
+    group = Group(1, size=10, choices=3)
+    spread = _number_chosen(group, 1.0, 1.0, worst=True) - _number_chosen(group, 1.0, 0.0, worst=True)
+    assert spread == pytest.approx(np.var([0.0, 1.0]))
+
+
+def test_the_baseline_of_numbers_is_the_mean_square_of_uniform_means() -> None:
+    means = np.random.default_rng(4).uniform(-1, 1, 200_000)
+    assert baseline(Workload((Group(5),))).zeros == pytest.approx(np.mean(means**2), rel=0.01)

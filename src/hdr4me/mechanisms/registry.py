@@ -6,7 +6,6 @@ Installed packages add factories through entry points of the group "hdr4me.mecha
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -65,9 +64,9 @@ class Registered:
 _known: dict[str, Registered] = {
     name: Registered(name, f"hdr4me.mechanisms.{where}", summary, table_from=table_from)
     for name, where, summary, table_from in (
-        ("laplace", "laplace:Laplace", "Laplace noise", math.inf),
-        ("scdf", "staircase:SCDF", "noise in geometric steps (Soria-Comas et al. 2013)", math.inf),
-        ("staircase", "staircase:Staircase", "noise in geometric steps (Geng et al. 2015)", math.inf),
+        ("laplace", "laplace:Laplace", "Laplace noise", 30.0),
+        ("scdf", "staircase:SCDF", "noise in geometric steps (Soria-Comas et al. 2013)", 8.0),
+        ("staircase", "staircase:Staircase", "noise in geometric steps (Geng et al. 2015)", 8.0),
         ("duchi", "duchi:Duchi", "two reports (Duchi et al. 2018)", 2.0),
         ("piecewise", "piecewise:Piecewise", "a band about the value (Wang et al. 2019)", 2.0),
         ("hybrid", "piecewise:Hybrid", "Piecewise or Duchi (Wang et al. 2019)", 2.0),

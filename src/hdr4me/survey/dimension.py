@@ -50,6 +50,14 @@ _ESTIMATED = {
 }
 
 
+def _value_in(record: Mapping[str, Any], name: str) -> Any:
+    """The raw value of a column; None if a user-defined mapping raises an exception."""
+    try:
+        return record.get(name)
+    except Exception:
+        return None
+
+
 class Dimension(ABC):
     """An attribute that the survey asks for.
 
@@ -155,13 +163,10 @@ class Dimension(ABC):
 
     def value_in(self, record: Mapping[str, Any]) -> Any:
         """Its raw value in a record: that of its column, or a tuple for several columns."""
-        values: list[Any] = []
-        for name in self.columns:
-            try:
-                values.append(record.get(name))
-            except Exception:  # a user-defined mapping may raise any exception
-                values.append(None)
-        return values[0] if len(values) == 1 else tuple(values)
+        columns = self.columns
+        if len(columns) == 1:
+            return _value_in(record, columns[0])
+        return tuple(_value_in(record, name) for name in columns)
 
     def within(self, others: Mapping[str, Dimension]) -> Dimension:
         """The dimension in a schema of these dimensions, by name; itself unless it is computed from others."""
@@ -192,8 +197,8 @@ class Dimension(ABC):
         Traceback (most recent call last):
         hdr4me.errors.InvalidInput: dimension 'age': the value is not a number, and the schema declares neither ...
         """
-        found = "usable" if self.replaces else self.quality(value)
-        if found in ("missing", "unknown"):
+        found = self.quality(value)
+        if found in ("missing", "unknown") and not self.replaces:
             what = "missing" if found == "missing" else f"not {self.expected}"
             raise refused(self.name, f"the value is {what}, and {UNDECLARED}")
 

@@ -53,13 +53,27 @@ def range_lines(*five: ArrayLike) -> NDArray[np.float64]:
 
 @kernel()
 def count_outside(values, low, high):  # type: ignore[no-untyped-def]
-    """The number of values outside [low, high], NaN included, in each column of a matrix."""
-    n, d = values.shape
+    """The number of values outside [low, high], NaN included, in each column of a matrix in C order.
+
+    `low` and `high` are repeated for several rows: a long loop without branches shows that all of them are inside.
+    """
+    flat, d = values.reshape(-1), values.shape[1]
     counts = np.zeros(d, np.int64)
-    for r in range(n):
-        for j in range(d):
-            counts[j] += not (values[r, j] >= low[j] and values[r, j] <= high[j])
+    for start in range(0, len(flat), len(low)):
+        part = flat[start : start + len(low)]
+        if _inside(part, low, high) != len(part):
+            for k in range(len(part)):
+                counts[k % d] += not (part[k] >= low[k] and part[k] <= high[k])
     return counts
+
+
+@kernel()
+def _inside(values, low, high):  # type: ignore[no-untyped-def]
+    """The number of values inside [low, high]."""
+    n = np.int64(0)
+    for k in range(len(values)):
+        n += (values[k] >= low[k]) & (values[k] <= high[k])
+    return n
 
 
 @kernel()
