@@ -274,17 +274,16 @@ def widths(data: dict[str, Floats], draws: int, rng: np.random.Generator) -> lis
     A line has four times as many draws if more than 2 % of the pilots narrow the range, and more than 2 % do not.
     """
     lines = [
-        "| values | ε | draws | control | narrowed | width kept | coverage | MSE, two over one | interval narrower by |",
+        "| values | ε | draws | control | narrowed | width kept | coverage | MSE, two over one | narrower by |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    cut, everybody = (
-        int(SHARE * N),
-        1000,
-    )  # questions of which each user answers one: others did not answer this one
+    # Each user answers one of 1000 questions: users who did not answer this one are counted too.
+    cut, questions = int(SHARE * N), 1000
     for name, population in data.items():
         for epsilon in BUDGETS:
             survey, true = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), epsilon), population.mean()
-            errors, reach, inside, control, kept = [], [], [], [], []
+            errors, reach, inside, kept = [], [], [], []
+            control: list[float] = []
             for i in range(4 * draws):
                 if i == draws and not 0.02 < np.isfinite(control).mean() < 0.98:
                     break
@@ -296,7 +295,7 @@ def widths(data: dict[str, Floats], draws: int, rng: np.random.Generator) -> lis
                 later = [(following, N - cut - again), (survey, again)]
                 made = [drawn(population, *part, rng) for part in later if part[1]] if ranges else [rest]
                 for tally in {id(x): x for x in (pilot, rest, *made)}.values():
-                    tally.n_reports *= everybody
+                    tally.n_reports *= questions
                 both = [hd.combine([pilot, *own], same_population=True) for own in ([rest], made)]
                 ends = [answer.interval() for answer in both]
                 errors.append([(answer.value[0] - true) ** 2 for answer in both])
