@@ -10,6 +10,7 @@ import pytest
 import hdr4me as hd
 from hdr4me.channels.codebook.channel import thresholds
 from hdr4me.errors import InvalidInput
+from hdr4me.statistics.intervals import NO_LAW_NOTE
 from hdr4me.statistics.predict import Excesses
 
 
@@ -333,6 +334,16 @@ def test_groups_of_different_populations_are_weighted_by_their_size(survey_of, t
         assert "the rounds differ" in both.table()[0]["note"]
     assert inside >= 52
     assert alone == 0
+
+
+def test_small_rounds_that_are_combined_have_a_note(survey_of, tally_of):
+    values = np.linspace(-1, 1, 100)
+    small, large = (
+        hd.combine([tally_of(np.tile(values, k), survey_of(), seed) for seed in (1, 2)]).table()[0]
+        for k in (1, 3)
+    )
+    assert NO_LAW_NOTE in small["note"]
+    assert NO_LAW_NOTE not in large.get("note", "")
 
 
 def test_groups_of_one_population_lose_next_to_nothing(survey_of, tally_of):
