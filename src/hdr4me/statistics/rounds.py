@@ -20,7 +20,7 @@ from hdr4me.mechanisms.joint import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.statistics.answer import Answer
 from hdr4me.statistics.distribution import check_kind
-from hdr4me.statistics.intervals import Floats, quantile
+from hdr4me.statistics.intervals import NO_LAW_BELOW, NO_LAW_NOTE, Floats, quantile
 from hdr4me.statistics.predict import (
     CERTAIN,
     CONTROLS,
@@ -317,6 +317,10 @@ def combine(rounds: Sequence[Counted], *, same_population: bool | None = None) -
         allowed = ~differ & (error_by_users > 1.05 * noise)
         notes = tuple(note or _ALLOWED * bool(own) for note, own in zip(notes, allowed, strict=True))
     n_answers = np.sum([answer.n_answers for answer in answers], axis=0)
+    few = some & (n_answers < NO_LAW_BELOW)
+    notes = tuple(
+        "; ".join(filter(None, (note, NO_LAW_NOTE * bool(own)))) for note, own in zip(notes, few, strict=True)
+    )
     narrow = _narrowed_means(rounds, answers)
     for row, mean in narrow.items():
         together[row], noise[row] = mean.value, mean.error
