@@ -384,7 +384,7 @@ const kSubset = ({ epsilon, family: { name, modulus, ...sizes }, weight }) => {
 
 const channelKinds = { __proto__: null, table, entries: unaryEncoding, heavy_set: kSubset };
 
-// ---- Dimensions: {reads, size, leaves, code(record, size)} ---------------------------------------------------------
+// ---- Dimensions: {reads, size, leaves, codeOf(record, size)} ---------------------------------------------------------
 //
 // The code is an input plus a fraction of the way to the next, or the vector itself; a hash gives a promise of it. The
 // leaves are the dimensions that read columns: {column, toCode(value, size)}. docs/derived-inputs.md specifies the
@@ -443,8 +443,8 @@ const safely = (work, record, column) => {
 // A dimension that reads one column.
 const leaf = (column, reads, toCode, more) => {
   check(isText(column) && column);
-  const code = (record, size) => safely((value) => toCode(value, size), record, column);
-  const made = { column, reads, toCode, code, ...more };
+  const codeOf = (record, size) => safely((value) => toCode(value, size), record, column);
+  const made = { column, reads, toCode, codeOf, ...more };
   return { ...made, leaves: [made] };
 };
 
@@ -478,7 +478,7 @@ const categorical = ({ name, categories, default: fallback, ...more }) => {
   checkNames(categories, more);
   const none = categories.indexOf(fallback);
   check(none >= 0 || fallback == null);
-  return leaf(name, "category", (value) => find(categories, value, none), { size: categories.length, text: 1 });
+  return leaf(name, "category", (value) => find(categories, value, none), { size: categories.length, isLabel: 1 });
 };
 
 // A set of categories, filled up with dummies, by its index in the combinatorial number system.
@@ -517,17 +517,17 @@ const hash = ({ name, buckets, seed, default: fallback, column = name, ...more }
     const digest = subtle.digest("SHA-256", utf8(seed + ":" + text));
     return digest.then((bytes) => (text ? num(new DataView(bytes).getBigUint64() % big(buckets)) : -1));
   };
-  return leaf(column, "category", toCode, { size: buckets, text: 1 });
+  return leaf(column, "category", toCode, { size: buckets, isLabel: 1 });
 };
 
 const prefix = ({ name, prefix: [part, ...others], length, ...more }) => {
-  const { column, toCode, size, text } = dimensionOf(part);
-  check(!countOf(more) && text && part.type != "prefix" && !others[0] && isInteger(length, 1, 2 ** 53 - 1));
+  const { column, toCode, size, isLabel } = dimensionOf(part);
+  check(!countOf(more) && isLabel && part.type != "prefix" && !others[0] && isInteger(length, 1, 2 ** 53 - 1));
   const cut = (value) => {
     const found = readable(value);
     return found ? [...found].slice(0, length).join("") : value;
   };
-  return leaf(column, "category", (value) => toCode(cut(value)), { size, text: 1 });
+  return leaf(column, "category", (value) => toCode(cut(value)), { size, isLabel: 1 });
 };
 
 // The dimensions that others are computed from: at least two, with different names.
@@ -541,12 +541,12 @@ const joint = ({ name, joint: items, ...more }) => {
   const parts = partsOf(items);
   const size = parts.reduce((n, part) => (part.reads == "category" && part.column ? n * part.size : NaN), 1);
   check(size <= 1e6 && !countOf(more));
-  const code = async (record) => {
+  const codeOf = async (record) => {
     let found = 0;
-    for (const part of parts) found = found * part.size + (((await part.code(record)) + part.size) % part.size);
+    for (const part of parts) found = found * part.size + (((await part.codeOf(record)) + part.size) % part.size);
     return found;
   };
-  return { reads: "category", size, leaves: parts, code };
+  return { reads: "category", size, leaves: parts, codeOf };
 };
 
 const numbers = (items) =>
@@ -555,11 +555,11 @@ const numbers = (items) =>
 const product = ({ name, product: names, ...more }, dimensions) => {
   check(!countOf(more) && names.length == 2 && !names.includes(name));
   const parts = numbers(names.map((own) => dimensions.find((other) => other.name === own)));
-  const code = (record, size) => {
+  const codeOf = (record, size) => {
     const [s, t] = parts.map(({ share, column }) => 2 * safely(share, record, column) - 1);
     return position((s * t + 1) / 2, size);
   };
-  return { reads: "number", leaves: parts, code };
+  return { reads: "number", leaves: parts, codeOf };
 };
 
 const outer = ({ name, outer: items, shift, scale, norm, ...more }) => {
@@ -572,13 +572,13 @@ const outer = ({ name, outer: items, shift, scale, norm, ...more }) => {
     check(max(abs(low - shift[i]), abs(high - shift[i])) / scale[i] <= 1e100);
   });
   const one = 2 ** (PRECISION - 1) - 1;
-  const code = (record) => {
+  const codeOf = (record) => {
     const z = parts.map(({ clean, column }, i) => (safely(clean, record, column) - shift[i]) / scale[i]);
     const size = max(sum(z.map((x) => x * x)), norm);
     const entries = z.flatMap((a, i) => z.slice(i).map((b, j) => (j ? a * b * sqrt(2) : a * b) / size));
     return entries.map((x) => (rounded(x * one) + one) / one - 1);
   };
-  return { reads: "vector", size: ONE * length, leaves: parts, code };
+  return { reads: "vector", size: ONE * length, leaves: parts, codeOf };
 };
 
 const dimensionKinds = { __proto__: null, numeric, categorical, selection, bucket, hash, prefix, joint, product, outer };
@@ -586,7 +586,7 @@ const dimensionOf = ({ type, ...rest }, dimensions) => {
   // Python writes no field that is null or false.
   check(isText(rest.name) && rest.name && Object.values(rest).every((value) => (value ?? false) !== false));
   check([, true].includes(rest.optional));
-  if (!dimensionKinds[type]) stop("Unsupported", `dimension type ${type}`);
+  if (!dimensionKinds[type]) stop("Unsupported", `type ${type}`);
   return dimensionKinds[type](rest, dimensions);
 };
 
@@ -671,7 +671,7 @@ const drawQuestions = ({ questions, m }, source) => {
 
 // The input of a question's channel; `fraction(i, reads)` returns the sixteen bits that round its dimension i.
 const inputOf = async ({ parts }, record, fraction) => {
-  const codes = await Promise.all(parts.map(({ code, size }) => code(record, size)));
+  const codes = await Promise.all(parts.map(({ codeOf, size }) => codeOf(record, size)));
   return parts.reduce((x, { size, reads }, i) => {
     const bits = fraction(i, reads);
     const code = codes[i];
@@ -683,7 +683,7 @@ const inputOf = async ({ parts }, record, fraction) => {
 // anything is drawn. The error has names and no values.
 const checkRecord = async ({ questions }, record) => {
   const leaves = questions.flatMap(({ parts }) => parts.flatMap((part) => part.leaves));
-  const codes = await Promise.all(leaves.map(({ code, size = 3 }) => code(record, size)));
+  const codes = await Promise.all(leaves.map(({ codeOf, size = 3 }) => codeOf(record, size)));
   const known = new Set(leaves.map(({ column }) => column));
   const unusable = leaves.filter((_, i) => !(codes[i] >= 0)).map(({ column }) => column);
   const wrong = new Set([...unusable, ...Object.keys(record ?? {}).filter((name) => !known.has(name))]);
@@ -837,9 +837,12 @@ class Client {
       const [report, own, marks = []] = await this.#draw(state, record);
       const answers = this.memoized ? marks.length : m;
       if (answers && answers > this.#left(state)) stop("BudgetExceeded", "budget is spent");
-      if (answers) state.spent.push({ day: today(), series, epsilon, share, answers });
+      // Random marks and a charge replace those that are not needed, in an array that is stored like `rows`, so that the
+      // size does not depend on the value.
+      own.pad = own.rows.slice(0, 0);
+      own.pad.push(...range(m - answers).map(() => hex(random(16))));
+      (answers ? state.spent : own.pad).push({ day: today(), series, epsilon, share, answers });
       own.rows.push(...marks);
-      own.pad = random((m - answers) * 34 + !answers * 124);
       own.tape = [];
       item.report = report;
       state.queue.push(item);
