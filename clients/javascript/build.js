@@ -9,7 +9,7 @@ const { code } = await minify(source.replace(/\bconst\b/g, "let"), {
   module: true,
   ecma: 2022,
   compress: { passes: 4, unsafe_arrows: true, unsafe_methods: true, pure_getters: true, keep_fargs: false },
-  mangle: { properties: { regex: /^(drawOutput|parts|toCode|leaves|memoizedEpsilon|reportsUrl)$/ } },
+  mangle: { properties: { regex: /^(drawOutput|parts|toCode|codeOf|isLabel|clean|leaves|memoizedEpsilon|reportsUrl)$/ } },
 });
 writeFileSync(path("hdr4me.js"), code + "\n");
 const about = JSON.parse(readFileSync(path("package.json"), "utf8"));

@@ -1178,23 +1178,79 @@ def test_deleted_reports_are_gone_from_the_files_of_postgres(
     write(store, batch := arrivals(small_survey, 300))
     store._fold_at = 10**9
     assert store.delete(1, batch[0].id)
-
-    def files() -> list[Path]:
-        names = store._rows(
-            "select pg_relation_filepath('blocks_1') union all "
-            "select pg_relation_filepath(reltoastrelid) from pg_class where relname = 'blocks_1'"
-        )
-        return [Path(postgres.pgdata, name) for (name,) in names]
-
-    before = files()
+    assert batch[0].id in blocks_file(database, postgres)
     store.maintain()
-    store._rows("select 1")
+    found = blocks_file(database, postgres)
+    assert batch[0].id not in found
+    assert batch[1].id in found
+
+
+def blocks_file(database: str, postgres: Any) -> bytes:
+    """The bytes of the table of round 1, and of its long values."""
+    sql = """select pg_relation_filepath(oid), pg_relation_filepath(reltoastrelid)
+      from pg_class where oid = 'hdr4me.blocks_1'::regclass"""
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("checkpoint")
-    assert set(files()).isdisjoint(before)
-    pages = b"".join(file.read_bytes() for file in [*before, *files()] if file.exists())
-    assert batch[0].id not in pages
-    assert batch[1].id in pages
+        (names,) = connection.execute(sql).fetchall()
+    return b"".join(Path(postgres.pgdata, name).read_bytes() for name in names)
+
+
+def test_deleted_reports_are_gone_from_postgres_also_after_a_restart(
+    database: str, opened: Any, small_survey: Survey, postgres: Any
+) -> None:
+    """The process ends before the table is rewritten; and a deletion during the rewriting is not forgotten."""
+    store = opened(database)
+    store.open_round(small_survey, now=NOW)
+    write(store, batch := arrivals(small_survey, 300))
+    store.maintain()
+    assert store.delete(1, batch[0].id)
+    store.maintain()
+    assert batch[0].id in blocks_file(database, postgres)  # the next rewriting is within the hour
+    store.close()
+    store = opened(database)
+    rewrite = store._database.rewrite
+
+    def rewrite_and_delete(name: str) -> bool:
+        done = rewrite(name)
+        assert store.delete(1, batch[1].id)
+        return bool(done)
+
+    store._database.rewrite = rewrite_and_delete
+    store.maintain()
+    assert batch[0].id not in blocks_file(database, postgres)
+    assert batch[1].id in blocks_file(database, postgres)
+    store.close()
+    store = opened(database)
+    store.maintain()
+    found = blocks_file(database, postgres)
+    assert batch[1].id not in found
+    assert batch[2].id in found
+
+
+def test_rewriting_in_postgres_waits_for_an_export_and_no_writer_waits_for_it(
+    database: str, opened: Any, small_survey: Survey, postgres: Any
+) -> None:
+    """The reader of another round has a view from before the deletion, too: PostgreSQL keeps the row for it."""
+    store = opened(database)
+    for _ in range(2):
+        store.open_round(small_survey, now=NOW)
+    write(store, batch := arrivals(small_survey, 300))
+    for number in (1, 2):
+        with store._database.reading() as connection:
+            connection.execute(f"select count(*) from blocks_{number}")
+            assert store.delete(1, batch[number].id)
+            threads = [threading.Thread(target=store._remove_deleted) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            began = time.monotonic()
+            write(store, arrivals(small_survey, 10))
+            assert time.monotonic() - began < 10
+            for thread in threads:
+                thread.join(20)
+            assert not store._remove_deleted()
+            assert batch[number].id in blocks_file(database, postgres)
+        assert store._remove_deleted()
+        assert batch[number].id not in blocks_file(database, postgres)
 
 
 DEPLOY = Path(__file__).parents[2] / "docs" / "deploy"

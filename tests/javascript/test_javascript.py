@@ -34,9 +34,9 @@ def run(*arguments: object, **more: Any) -> str:
 # -- the package -------------------------------------------------------------------------------------------------------
 
 
-def test_the_module_is_at_most_15_kilobytes_without_dependencies() -> None:
+def test_the_module_is_at_most_16_kilobytes_without_dependencies() -> None:
     module = (PACKAGE / "hdr4me.js").read_text("utf-8")
-    assert len(module.encode()) <= 15_000
+    assert len(module.encode()) <= 16_000
     for text in (module, (PACKAGE / "src" / "hdr4me.js").read_text("utf-8")):
         assert not re.search(r"Math\.random|\bimport\b|\beval\b", text)
         assert "getRandomValues" in text

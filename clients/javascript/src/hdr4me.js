@@ -7,7 +7,7 @@ let ONE = 2 ** 32; // the sum of every row of every table; `let`, because the bu
 const FRACTION = 2 ** 16; // sixteen bits round a number between two levels
 const PRECISION = 21; // bits of an entry of a vector
 
-const { floor, min, max, sqrt } = Math;
+const { abs, floor, min, max, sqrt } = Math;
 const big = BigInt;
 const num = Number;
 const { subtle } = crypto;
@@ -21,8 +21,10 @@ const check = (holds) => holds || stop("FormatError", "invalid survey");
 
 const range = (n) => [...Array(n).keys()];
 const sorted = (numbers) => numbers.sort((a, b) => a - b);
+const checkDistinct = (items) => check(new Set(items).size == items.length);
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
-const isText = (value) => value?.trim;
+const isText = (value) => typeof value == "string";
+const countOf = (object) => Object.keys(object).length;
 const isInteger = (x, low, high) => x === floor(x) && low <= x && x <= high;
 
 // ---- Exact arithmetic ----------------------------------------------------------------------------------------------
@@ -142,9 +144,20 @@ const columns = (rows, one) => {
 const largest = (pairs) =>
   pairs.map((pair) => pair.map((w) => big(w || 1))).reduce(([a, b], [c, d]) => (a * d < c * b ? [c, d] : [a, b]));
 
+// The mean of the decoded values in each row is its target, as in the Python client.
+const checkUnbiased = (rows, values, target) =>
+  check(
+    values.length == rows[0].length &&
+      values.every((x, y) => x === +x && abs(x) < 1e300 && (!x || rows[0][y])) &&
+      rows.every((row, i) => {
+        const parts = row.map((w, y) => (w * values[y]) / ONE);
+        return abs(sum(parts) - target(i)) <= 1e-7 * (1 + sum(parts.map(abs)));
+      }),
+  );
+
 const inputOfKind = (reads, size) => [{ reads, size }];
 
-const proven = (epsilon, n, d) => check(n >= d && within(n, d, epsilon));
+const proven = (epsilon, n, d) => check(n > d && within(n, d, epsilon));
 
 // Draws the cell of a row from 32 bits, or, for a memoized response with two stages, its memoized cell from 16 bits.
 // The likelihood ratio of the first stage bounds that of all reports together; both stages multiply to the weights.
@@ -152,6 +165,7 @@ const cells = ({ epsilon, weights, stages }, ratio) => {
   proven(epsilon, ...ratio(columns(weights, ONE)));
   if (stages) {
     const { first, second } = stages;
+    check(countOf(stages) == 3);
     proven(stages.epsilon, ...ratio(columns(first, FRACTION)));
     checkRows(second, FRACTION);
     const total = (row, y) => sum(row.map((w, k) => w * second[k][y]));
@@ -162,21 +176,37 @@ const cells = ({ epsilon, weights, stages }, ratio) => {
 };
 
 const table = (channel) => {
-  const { takes, weights, stages } = channel;
+  const { takes, weights, stages, decoders } = channel;
   const cell = cells(channel, (found) => largest(found.map((column) => [max(...column), min(...column)])));
   const inputs = takes.reduce((n, { size }) => (isInteger(size, 2, ONE) ? n * size : 0), 1);
   check(inputs == weights.length && inputs == (stages?.first ?? weights).length);
+  let block = inputs;
+  let names = 0; // of decoders
+  takes.forEach(({ reads, size, ...more }, i) => {
+    const levels = size - (reads == "optional");
+    block /= size;
+    check((levels < size || reads == "number") && !countOf(more));
+    const decoder = (name, target) => {
+      checkUnbiased(weights, decoders[i ? name + " " + (i + 1) : name], (x) => target(floor(x / block) % size));
+      names++;
+    };
+    decoder("value", (k) => (k < levels ? (2 * k) / (levels - 1) - 1 : 0));
+    if (levels < size) decoder("present", (k) => k < levels);
+  });
+  check(countOf(decoders) == names);
   return { takes, drawOutput: (...draw) => [cell(...draw)] };
 };
 
 // Two inputs differ in two bits, so the largest ratios in both directions are multiplied.
 const unaryEncoding = (channel) => {
-  const { size } = channel;
+  const { size, weights, decode } = channel;
   const cell = cells(channel, (pairs) => {
     const [a, b] = largest(pairs);
     const [c, d] = largest(pairs.map(([v, w]) => [w, v]));
     return [a * c, b * d];
   });
+  check(weights.length == 2);
+  checkUnbiased(weights, decode, (x) => x);
   return {
     takes: inputOfKind("category", size),
     drawOutput: (x, ...draw) => range(size).map((k) => cell(+(k == x), ...draw)),
@@ -344,6 +374,7 @@ const halfWords = () => {
 const families = { __proto__: null, subset, projective, privset, codebook };
 
 const kSubset = ({ epsilon, family: { name, modulus, ...sizes }, weight }) => {
+  check(countOf(sizes) == { subset: 2, projective: 3, privset: 3, codebook: 5 }[name] && (!modulus || sizes.order));
   check(Object.values({ ...sizes, weight }).every((n) => isInteger(n, 1, ONE)));
   const [takes, others, containing, choose] = families[name]({ ...sizes, modulus });
   // With invalid parameters one of the two numbers is not positive, and the proof fails.
@@ -353,7 +384,7 @@ const kSubset = ({ epsilon, family: { name, modulus, ...sizes }, weight }) => {
 
 const channelKinds = { __proto__: null, table, entries: unaryEncoding, heavy_set: kSubset };
 
-// ---- Dimensions: {reads, size, leaves, code(record, size)} ---------------------------------------------------------
+// ---- Dimensions: {reads, size, leaves, codeOf(record, size)} ---------------------------------------------------------
 //
 // The code is an input plus a fraction of the way to the next, or the vector itself; a hash gives a promise of it. The
 // leaves are the dimensions that read columns: {column, toCode(value, size)}. docs/derived-inputs.md specifies the
@@ -412,16 +443,17 @@ const safely = (work, record, column) => {
 // A dimension that reads one column.
 const leaf = (column, reads, toCode, more) => {
   check(isText(column) && column);
-  const code = (record, size) => safely((value) => toCode(value, size), record, column);
-  const made = { column, reads, toCode, code, ...more };
+  const codeOf = (record, size) => safely((value) => toCode(value, size), record, column);
+  const made = { column, reads, toCode, codeOf, ...more };
   return { ...made, leaves: [made] };
 };
 
 // The code of an unusable value is NaN or −1 if the survey declares no default. (As an input, −1 is the last one: for a
 // selection, nothing chosen.)
-const numeric = ({ name, low, high, optional, default: fallback = NaN }) => {
+const numeric = ({ name, low, high, optional, default: fallback = NaN, unit = "-", curve = unit, group = unit, ...more }) => {
   const clamp = (x) => min(max(x, low), high);
-  check([low, high, high - low].every(num.isFinite) && low < high && [NaN, clamp(fallback)].includes(fallback));
+  check(!countOf(more) && [unit, curve, group].every((text) => isText(text) && text) && /^\S+( \S+)*$/.test(unit));
+  check([low, high, high - low].every(num.isFinite) && high - low >= 1e-290 && [NaN, clamp(fallback)].includes(fallback));
   const clean = (value) => {
     const number = asNumber(value);
     return number == number ? clamp(number) : fallback;
@@ -437,18 +469,22 @@ const numeric = ({ name, low, high, optional, default: fallback = NaN }) => {
 
 const position = (share, size) => rounded(share * ((size - 1) * FRACTION)) / FRACTION;
 
-const checkNames = (names) => check(new Set(names).size == names.length && names.every(isText));
+const checkNames = (names, more) => {
+  checkDistinct(names);
+  check(names[1] != null && names.every(isText) && !countOf(more));
+};
 
-const categorical = ({ name, categories, default: fallback }) => {
-  checkNames(categories);
+const categorical = ({ name, categories, default: fallback, ...more }) => {
+  checkNames(categories, more);
   const none = categories.indexOf(fallback);
   check(none >= 0 || fallback == null);
-  return leaf(name, "category", (value) => find(categories, value, none), { size: categories.length, text: 1 });
+  return leaf(name, "category", (value) => find(categories, value, none), { size: categories.length, isLabel: 1 });
 };
 
 // A set of categories, filled up with dummies, by its index in the combinatorial number system.
-const selection = ({ name, categories, at_most: most }) => {
-  checkNames(categories);
+const selection = ({ name, categories, at_most: most, ...more }) => {
+  checkNames(categories, more);
+  check(categories.every((text) => trim(text) && !text.includes("|")) && most <= categories.length);
   const v = categories.length;
   const toCode = (value) => {
     const parts = [isText(value) ? value.split("|").map(trim) : value].flat();
@@ -462,10 +498,9 @@ const selection = ({ name, categories, at_most: most }) => {
   return leaf(name, "selection", toCode, { size: num(comb(v + most, most)) });
 };
 
-const bucket = ({ name, edges, default: fallback = NaN, column = name }) => {
-  const [first, last] = [edges[0], edges.at(-1)];
-  check(edges.length > 2 && edges.every((x, i) => num.isFinite(x) && !(x <= edges[i - 1])));
-  check([NaN, min(max(fallback, first), last)].includes(fallback));
+const bucket = ({ name, edges, default: fallback = NaN, column = name, ...more }) => {
+  check(!countOf(more) && edges.length > 2 && edges.every((x, i) => num.isFinite(x) && !(x <= edges[i - 1])));
+  check([NaN, min(max(fallback, edges[0]), edges.at(-1))].includes(fallback));
   const inner = edges.slice(1, -1);
   const toCode = (value) => {
     const number = asNumber(value);
@@ -475,81 +510,83 @@ const bucket = ({ name, edges, default: fallback = NaN, column = name }) => {
   return leaf(column, "category", toCode, { size: edges.length - 1 });
 };
 
-const hash = ({ name, buckets, seed = 0, default: fallback, column = name }) => {
-  check(isInteger(buckets, 2, 1e6) && isInteger(seed, 0, 2 ** 53 - 1));
-  check(fallback == null || (isText(fallback) && readable(fallback)));
+const hash = ({ name, buckets, seed, default: fallback, column = name, ...more }) => {
+  check(!countOf(more) && isInteger(buckets, 2, 1e6) && isInteger(seed, 0, 2 ** 53 - 1) && (fallback == null || (isText(fallback) && readable(fallback))));
   const toCode = (value) => {
     const text = readable(value) ?? fallback;
     const digest = subtle.digest("SHA-256", utf8(seed + ":" + text));
     return digest.then((bytes) => (text ? num(new DataView(bytes).getBigUint64() % big(buckets)) : -1));
   };
-  return leaf(column, "category", toCode, { size: buckets, text: 1 });
+  return leaf(column, "category", toCode, { size: buckets, isLabel: 1 });
 };
 
-const prefix = ({ prefix: [part, ...others], length }) => {
-  const { column, toCode, size, text } = dimensionOf(part);
-  check(text && part.type != "prefix" && !others[0] && isInteger(length, 1, 2 ** 53 - 1));
+const prefix = ({ name, prefix: [part, ...others], length, ...more }) => {
+  const { column, toCode, size, isLabel } = dimensionOf(part);
+  check(!countOf(more) && isLabel && part.type != "prefix" && !others[0] && isInteger(length, 1, 2 ** 53 - 1));
   const cut = (value) => {
     const found = readable(value);
     return found ? [...found].slice(0, length).join("") : value;
   };
-  return leaf(column, "category", (value) => toCode(cut(value)), { size, text: 1 });
+  return leaf(column, "category", (value) => toCode(cut(value)), { size, isLabel: 1 });
 };
 
 // The dimensions that others are computed from: at least two, with different names.
 const partsOf = (items) => {
-  check(items.length > 1 && new Set(items.map(({ name }) => name)).size == items.length);
+  checkDistinct(items.map(({ name }) => name));
+  check(items[1]);
   return items.map(dimensionOf);
 };
 
-const joint = ({ joint: items }) => {
+const joint = ({ name, joint: items, ...more }) => {
   const parts = partsOf(items);
   const size = parts.reduce((n, part) => (part.reads == "category" && part.column ? n * part.size : NaN), 1);
-  check(size <= 1e6);
-  const code = async (record) => {
+  check(size <= 1e6 && !countOf(more));
+  const codeOf = async (record) => {
     let found = 0;
-    for (const part of parts) found = found * part.size + (((await part.code(record)) + part.size) % part.size);
+    for (const part of parts) found = found * part.size + (((await part.codeOf(record)) + part.size) % part.size);
     return found;
   };
-  return { reads: "category", size, leaves: parts, code };
+  return { reads: "category", size, leaves: parts, codeOf };
 };
 
 const numbers = (items) =>
   partsOf(items).map((part) => (check(part.reads == "number" && part.clean), part));
 
-const product = ({ name, product: names }, dimensions) => {
-  check(names.length == 2 && !names.includes(name));
+const product = ({ name, product: names, ...more }, dimensions) => {
+  check(!countOf(more) && names.length == 2 && !names.includes(name));
   const parts = numbers(names.map((own) => dimensions.find((other) => other.name === own)));
-  const code = (record, size) => {
+  const codeOf = (record, size) => {
     const [s, t] = parts.map(({ share, column }) => 2 * safely(share, record, column) - 1);
     return position((s * t + 1) / 2, size);
   };
-  return { reads: "number", leaves: parts, code };
+  return { reads: "number", leaves: parts, codeOf };
 };
 
-const outer = ({ outer: items, shift, scale, norm }) => {
+const outer = ({ name, outer: items, shift, scale, norm, ...more }) => {
   const parts = numbers(items);
   const n = parts.length;
   const length = (n * (n + 1)) / 2;
-  check(length <= 4096 && shift.length == n && scale.length == n && norm >= 1e-290 && norm <= 1e290 && norm === +norm);
+  check(!countOf(more) && length <= 4096 && shift.length == n && scale.length == n && norm >= 1e-290 && norm <= 1e290 && norm === +norm);
   parts.forEach(({ low, high }, i) => {
     check([shift[i], scale[i]].every(num.isFinite) && scale[i] > 0);
-    check(max(Math.abs(low - shift[i]), Math.abs(high - shift[i])) / scale[i] <= 1e100);
+    check(max(abs(low - shift[i]), abs(high - shift[i])) / scale[i] <= 1e100);
   });
   const one = 2 ** (PRECISION - 1) - 1;
-  const code = (record) => {
+  const codeOf = (record) => {
     const z = parts.map(({ clean, column }, i) => (safely(clean, record, column) - shift[i]) / scale[i]);
     const size = max(sum(z.map((x) => x * x)), norm);
     const entries = z.flatMap((a, i) => z.slice(i).map((b, j) => (j ? a * b * sqrt(2) : a * b) / size));
     return entries.map((x) => (rounded(x * one) + one) / one - 1);
   };
-  return { reads: "vector", size: ONE * length, leaves: parts, code };
+  return { reads: "vector", size: ONE * length, leaves: parts, codeOf };
 };
 
 const dimensionKinds = { __proto__: null, numeric, categorical, selection, bucket, hash, prefix, joint, product, outer };
 const dimensionOf = ({ type, ...rest }, dimensions) => {
-  check([, true, false].includes(rest.optional));
-  if (!dimensionKinds[type]) stop("Unsupported", `dimensions of type ${type} are not supported`);
+  // Python writes no field that is null or false.
+  check(isText(rest.name) && rest.name && Object.values(rest).every((value) => (value ?? false) !== false));
+  check([, true].includes(rest.optional));
+  if (!dimensionKinds[type]) stop("Unsupported", `type ${type}`);
   return dimensionKinds[type](rest, dimensions);
 };
 
@@ -568,33 +605,52 @@ const fingerprint = async (document) => hex(await subtle.digest("SHA-256", utf8(
 // Parses a survey document (text or object) and proves its privacy. Whatever else is wrong is a FormatError, too.
 const readSurvey = (document) =>
   parsed(document).catch((error) => (error.name == "Unsupported" ? Promise.reject(error) : check()));
-const countOf = (object) => Object.keys(object).length;
 const parsed = async (document) => {
-  const { fingerprint: claimed, ...body } = JSON.parse(isText(document) ? document : json(document));
-  const { format, version, epsilon, n_sampled: m, dimensions, channels, questions: list, row_budget: rows = 1 } = body;
-  check(format == "hdr4me-survey" && version === 2 && [body, ...dimensions].every(({ name }) => isText(name)));
+  const text = isText(document) ? document : json(document);
+  const { fingerprint: claimed, ...body } = JSON.parse(text);
+  const { format, version, epsilon, n_sampled: m, dimensions, channels, questions: list, row_budget: rows = 1, tolerance } = body;
+  // No name is given twice in an object, and every text has a UTF-8 form.
+  const colons = (text) => text.replace(/"(\\.|[^"\\])*"/g, 0).split(":").length;
+  check(colons(text) == colons(json(JSON.parse(text, (name, value) => (check(!/\p{Cs}/u.test(name + value)), value)))));
+  check(format == "hdr4me-survey" && version === 2 && isText(body.name));
   check(claimed == (await fingerprint(body)) && isInteger(rows, 1, FRACTION));
-  check(countOf(body) == 8 + ("tolerance" in body) + ("row_budget" in body));
+  check(countOf(body) == 8 + !!tolerance + ("row_budget" in body));
   const asked = dimensions.map((item) => dimensionOf(item, dimensions));
   check(epsilon <= FRACTION);
   const [n, d] = exact(epsilon);
   let memoizedEpsilon = 0; // the cost of a memoized response with two stages
   const made = channels.map((channel) => {
     const [a, b] = exact(channel.epsilon);
-    const { kind, stages, weight } = channel;
-    check(big(m) * a * d <= n * b && countOf(channel) == (weight ? 5 : 6) + !!stages);
+    const { kind, stages, weight, mechanism } = channel;
+    check(big(m) * a * d <= n * b && countOf(channel) == (weight ? 5 : 6 + !!stages));
+    check(isText(mechanism) && /^([^\p{C}\p{Z}]| )+$/u.test(mechanism)); // printable
     memoizedEpsilon = max(memoizedEpsilon, stages?.epsilon ?? 0);
     return channelKinds[kind](channel);
   });
+  // Each dimension is in one question, in order, and each channel is used.
+  const isRange = (numbers, all) => check(json(sorted(numbers)) == json(range(all.length)));
+  let last = -1;
+  const weighted = list.some(({ weight }) => weight > 1); // otherwise Python writes no weights
+  isRange(list.flatMap(({ dimensions: numbers }) => numbers), dimensions);
+  isRange([...new Set(list.map(({ channel }) => channel))], channels);
+  const names = dimensions.map(({ name }) => name);
+  checkDistinct(names);
+  if (tolerance) {
+    const { by_dimension: own, probability, jointly } = tolerance;
+    check(countOf(tolerance) == 3 && probability < 1 && jointly === !!jointly && countOf(own));
+    check([probability, ...Object.values(own)].every((x) => x === +x && x > 0));
+    check(Object.keys(own).every((name) => names.includes(name)));
+  }
   const questions = list.map((question) => {
     const { dimensions: numbers, channel, weight = 1 } = question;
-    check(countOf(question) == 2 + ("weight" in question));
+    check(countOf(question) == 2 + weighted && numbers[0] > last);
+    last = numbers[0];
     const { takes, drawOutput } = made[channel];
-    check(channel === +channel && isInteger(weight, 1, 2 ** 20) && takes.length == numbers.length);
+    check(isInteger(weight, 1, 2 ** 20) && takes.length == numbers.length);
     const parts = numbers.map((j, i) => {
       const { reads, size } = takes[i];
       const part = { size, ...asked[j], j };
-      check(j === +j && part.reads == reads && part.size === size);
+      check(part.reads == reads && part.size === size);
       return part;
     });
     return { parts, drawOutput, weight, stages: channels[channel].stages };
@@ -615,7 +671,7 @@ const drawQuestions = ({ questions, m }, source) => {
 
 // The input of a question's channel; `fraction(i, reads)` returns the sixteen bits that round its dimension i.
 const inputOf = async ({ parts }, record, fraction) => {
-  const codes = await Promise.all(parts.map(({ code, size }) => code(record, size)));
+  const codes = await Promise.all(parts.map(({ codeOf, size }) => codeOf(record, size)));
   return parts.reduce((x, { size, reads }, i) => {
     const bits = fraction(i, reads);
     const code = codes[i];
@@ -627,7 +683,7 @@ const inputOf = async ({ parts }, record, fraction) => {
 // anything is drawn. The error has names and no values.
 const checkRecord = async ({ questions }, record) => {
   const leaves = questions.flatMap(({ parts }) => parts.flatMap((part) => part.leaves));
-  const codes = await Promise.all(leaves.map(({ code, size = 3 }) => code(record, size)));
+  const codes = await Promise.all(leaves.map(({ codeOf, size = 3 }) => codeOf(record, size)));
   const known = new Set(leaves.map(({ column }) => column));
   const unusable = leaves.filter((_, i) => !(codes[i] >= 0)).map(({ column }) => column);
   const wrong = new Set([...unusable, ...Object.keys(record ?? {}).filter((name) => !known.has(name))]);
@@ -781,9 +837,12 @@ class Client {
       const [report, own, marks = []] = await this.#draw(state, record);
       const answers = this.memoized ? marks.length : m;
       if (answers && answers > this.#left(state)) stop("BudgetExceeded", "budget is spent");
-      if (answers) state.spent.push({ day: today(), series, epsilon, share, answers });
+      // Random marks and a charge replace those that are not needed, in an array that is stored like `rows`, so that the
+      // size does not depend on the value.
+      own.pad = own.rows.slice(0, 0);
+      own.pad.push(...range(m - answers).map(() => hex(random(16))));
+      (answers ? state.spent : own.pad).push({ day: today(), series, epsilon, share, answers });
       own.rows.push(...marks);
-      own.pad = random((m - answers) * 34 + !answers * 124);
       own.tape = [];
       item.report = report;
       state.queue.push(item);

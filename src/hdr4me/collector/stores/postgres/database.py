@@ -131,13 +131,20 @@ class Database:
             connection.execute("lock table only ids, only blocks in access share mode")
             yield connection
 
-    def rewrite(self, tables: Sequence[str]) -> None:
-        """Write tables into new files without their deleted rows, whose bytes would stay until they are overwritten."""
+    def rewrite(self, name: str) -> bool:
+        """Write a table into a new file without its deleted rows, whose bytes would stay until they are overwritten.
+
+        False if the table is in use: writers would wait for the reader.
+        """
         with self._errors(), self._connected() as connection:
             connection.autocommit = True
-            for name in tables:
-                if connection.execute("select to_regclass(%s)", (name,)).fetchone() != (None,):
+            connection.execute("set lock_timeout = '1s'")
+            if connection.execute("select to_regclass(%s)", (name,)).fetchone() != (None,):
+                try:
                     connection.execute(f"vacuum full {name}")
+                except errors.LockNotAvailable:
+                    return False
+        return True
 
     def close(self) -> None:
         """Close the connections."""

@@ -32,13 +32,21 @@ from hdr4me.tally.file import loads
 FOLD = 1 << 15  # reports that wait before their counts are merged into the stored tally
 _MOST_FOLDED = 1 << 18  # reports that are merged at once: they are held in memory
 _MOST_BYTES = 16 << 20
-_VACUUM_EVERY = 3600.0  # seconds between two rewritings of the tables of rounds with deleted reports
+_VACUUM_EVERY = 1800.0  # seconds between two rewritings of the tables of rounds with deleted reports
+_VACUUM_AGAIN = 60.0  # seconds after which a table that is in use is tried again
 _PENDING = """select pending.number, pending.n, 16 * pending.n + octet_length(data) from pending
   join blocks using (round, number) where round = ?"""
 _STATE, _COUNTS = 0x6844, 0x6845  # the two locks of a round
 
 _ROUNDS = """select number, fingerprint, state, opened, closed,
   (stored + coalesce((select sum(n) from pending where pending.round = rounds.number), 0))::bigint from rounds"""
+# The name is of a round with deleted reports whose bytes are in its table, the value the last transaction that deleted.
+_DELETED = """insert into settings values (%s, pg_current_xact_id()::text)
+  on conflict (name) do update set value = excluded.value"""
+# A deleted row is not removed while a transaction or a view is older than its deletion.
+_REMOVABLE = """select name, value, not exists (select 1 from pg_stat_activity where pid <> pg_backend_pid()
+  and greatest(age(backend_xid), age(backend_xmin)) >= age(value::xid8::xid))
+  from settings where starts_with(name, 'deleted ')"""
 _WAITING = "round = %s and number in (select number from pending where pending.round = blocks.round)"
 _OF_KEYS = "round = %s and (hour, source) in (select * from unnest(%s::integer[], %s::integer[]))"
 
@@ -63,7 +71,6 @@ class PostgresStore(Store):
         super().__init__(self._database.name)
         self.schema_version = self._database.schema_version
         self._fold_at = fold
-        self._deleted: set[int] = set()  # rounds with deleted reports, whose bytes are still in the files
         self._next_vacuum = time.monotonic()
 
     def _rows(self, sql: str, *values: Any) -> Rows:
@@ -157,14 +164,24 @@ class PostgresStore(Store):
         }
 
     def maintain(self) -> bool:
-        if self._deleted and time.monotonic() >= self._next_vacuum:
-            self._next_vacuum = time.monotonic() + _VACUUM_EVERY
-            self._database.rewrite([f"blocks_{number}" for number in self._deleted])
-            self._deleted = set()
+        if time.monotonic() >= self._next_vacuum:
+            self._next_vacuum = time.monotonic() + _VACUUM_AGAIN
+            if self._remove_deleted():
+                self._next_vacuum = time.monotonic() + _VACUUM_EVERY
         sql = "select round from pending group by round having sum(n) >= ? limit 1"
         for (number,) in self._rows(sql, self._fold_at):
             return self.fold(number)
         return False
+
+    def _remove_deleted(self) -> bool:
+        """Rewrite the tables of rounds with deleted reports; False if one of them has to wait."""
+        done = True
+        for name, value, removable in self._rows(_REMOVABLE):
+            if removable and self._database.rewrite(f"blocks_{int(name.split()[1])}"):
+                self._rows("delete from settings where name = ? and value = ?", name, value)
+            else:
+                done = False
+        return done
 
     def fold(self, round: int) -> bool:
         """Merge the counts of some waiting blocks into the stored tally, and the blocks into larger ones."""
@@ -214,7 +231,7 @@ class PostgresStore(Store):
             for block in table.read_blocks(connection, self._note, condition, round, number):
                 if id in block.ids:
                     self._take(connection, block, id, self.survey(found.fingerprint))
-                    self._deleted.add(round)
+                    connection.execute(_DELETED, (f"deleted {round}",))
                     return True
         return False
 
