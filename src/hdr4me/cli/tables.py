@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,7 +82,10 @@ def tables(
     if not chosen and associations:
         drawn = [found.table(associations[0]["first"], associations[0]["second"], confidence=confidence)]
     title = survey.name or "Tables"
-    opt.write_results(html, png, made, lambda: _page(title, associations, drawn), lambda: drawn[0].plot())
+    notes = [f"{question}: {note}" for question, note in found.notes.items()]
+    opt.write_results(
+        html, png, made, lambda: _page(title, associations, drawn, notes), lambda: drawn[0].plot()
+    )
     if csv is not None:
         cells = [row | {"table": " × ".join(one.names)} for one in drawn for row in one.rows()]
         heads = list(
@@ -93,7 +97,15 @@ def tables(
         print_note(f"wrote {csv}")
     if json:
         listed = [{"attributes": one.names, "measured": one.measured, "cells": one.rows()} for one in chosen]
-        print_json({**made, "reports": loaded.n_reports, "associations": associations, "tables": listed})
+        print_json(
+            {
+                **made,
+                "reports": loaded.n_reports,
+                "associations": associations,
+                "tables": listed,
+                "notes": found.notes,
+            }
+        )
         return
     percent = f"{100 * confidence:g} %"
     if not chosen:
@@ -108,6 +120,8 @@ def tables(
         print_table(f"Shares, {percent} confidence intervals", [*one.names, "share", "lower", "upper"], shown)
         if not one.measured:
             print_note(_MODEL)
+    for note in notes:
+        print_note(f"note: {note}")
     if people is not None:
         print_note(f"{_SYNTHETIC} Wrote {rows:,} records to {synthetic}.")
 
@@ -124,15 +138,18 @@ def _write(people: Any, path: Path) -> None:
         (pq.write_table if path.suffix == ".parquet" else text.write_csv)(people, temporary)
 
 
-def _page(title: str, associations: list[dict[str, Any]], drawn: list[Contingency]) -> str:
-    """Associations, and each table with a heat map."""
+def _page(
+    title: str, associations: list[dict[str, Any]], drawn: list[Contingency], notes: Sequence[str]
+) -> str:
+    """Notes, associations, and each table with a heat map."""
     parts = [
+        *map(pages.paragraph, notes),
         pages.section(
             "Associations (Cramér's V)",
             pages.table(
                 ["first", "second", "Cramér's V", "lower", "upper"], [list(x.values()) for x in associations]
             ),
-        )
+        ),
     ]
     for one in drawn:
         name = " × ".join(one.names)

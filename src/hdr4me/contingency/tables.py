@@ -124,7 +124,14 @@ class Tables:
     joint: Fitted
 
     def __repr__(self) -> str:
-        return f"<Tables of {', '.join(self.attributes)}: {len(self.sources)} measured>"
+        noted = f"; {len(self.notes):,} with notes" if self.notes else ""
+        return f"<Tables of {', '.join(self.attributes)}: {len(self.sources)} measured{noted}>"
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """The notes on the answers to each question, such as the share of missing values."""
+        rows = zip(self.answer.dimensions, self.answer.notes, strict=True)
+        return {name: note for name, note in rows if note and name in self.sources}
 
     def _index(self, name: str) -> int:
         if name not in self.attributes:
