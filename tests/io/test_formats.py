@@ -105,5 +105,5 @@ def test_several_forms_of_dates(tmp_path: Path) -> None:
     (batch,) = record_batches(files, Survey(schema))
     found = [[x.number(v) for v in batch.column(x.name).to_pylist()] for x in schema]
     assert found == [[365, 0], [1.5, 2]]
-    with pytest.raises(InvalidInput, match=r"several: \| between them"):
+    with pytest.raises(InvalidInput, match=r"several with \| between"):
         RecordFiles(path, date_format="%d.%m.%Y|")

@@ -147,7 +147,7 @@ def _date_format(text: str) -> str:
             if "%" not in form or datetime.strptime(example.strftime(form), form).year not in (1900, 2013):
                 raise ValueError
     except ValueError:
-        allowed = "a form of dates and times with the codes of Python's strptime, such as %d.%m.%Y (several: | between them)"
+        allowed = "a form with the codes of Python's strptime, such as %d.%m.%Y, or several with | between"
         raise InvalidInput.of("date_format", text, allowed) from None
     return text
 
