@@ -57,6 +57,33 @@ PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
         "no dimension has that name",
     ),
     "schema given as a list": (lambda: Any_.Survey([hd.Numeric("a", 0, 1)]), "must be a Schema"),
+    "product of a typo": (
+        lambda: hd.Schema(
+            [hd.Numeric("age", 0, 1), hd.Numeric("pay", 0, 1), hd.Product("p", ["age", "pya"])]
+        ),
+        "no dimension has that name; did you mean 'pay'",
+    ),
+    "tolerance of a typo": (
+        lambda: hd.plan(schema=SCHEMA, epsilon=1.0, tolerance={"agee": 3}),
+        "at least one of age, smoker; did you mean 'age'",
+    ),
+    "prior of a typo": (
+        lambda: hd.plan(schema=SCHEMA, epsilon=1.0, users=1000, prior={"agee": "uniform"}),
+        "one of age, smoker; did you mean 'age'",
+    ),
+    "records as a prior": (
+        lambda: hd.plan(schema=SCHEMA, epsilon=1.0, users=1000, prior=FRAME),
+        "prior = 'DataFrame' is not allowed",
+    ),
+    "comparison of a column with a typo": (
+        lambda: hd.compare(FRAME, epsilon=1.0, columns=["agee"]),
+        "one of age, smoker; did you mean 'age'",
+    ),
+    "method with a typo": (lambda: ANSWER.recalibrate("bays"), "did you mean 'bayes'"),
+    "one choice as an object": (
+        lambda: hd.Client(hd.Survey(hd.Schema([hd.Selection("s", ["a", "b"], 1)]))).report({"s": {"a": 1}}),
+        "the value is not a list of the categories",
+    ),
     "epsilon 0": (lambda: hd.Survey(SCHEMA, epsilon=0), "must be positive"),
     "epsilon negative": (lambda: hd.Survey(SCHEMA, epsilon=-1), "must be positive"),
     "epsilon as text": (lambda: Any_.Survey(SCHEMA, epsilon="1"), "epsilon = '1' is not allowed"),
@@ -66,7 +93,10 @@ PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "half a question": (lambda: Any_.Survey(SCHEMA, sampled=1.5), "sampled = 1.5 is not allowed"),
     "unknown mechanism": (lambda: hd.Survey(SCHEMA, mechanism="gaussian"), "one of .*optimal"),
-    "mechanism with a typo": (lambda: hd.Survey(SCHEMA, mechanism="laplas"), "use one of laplace, "),
+    "mechanism with a typo": (
+        lambda: hd.Survey(SCHEMA, mechanism="laplas"),
+        "use one of laplace, .*did you mean 'laplace'",
+    ),
     "unknown oracle": (
         lambda: hd.Survey(SCHEMA, categorical="rappor"),
         "categorical = 'rappor' is not allowed",
@@ -198,6 +228,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "no column 'age' among 2; the first line of a CSV file must have the names",
     ),
     "a wrong delimiter": ("perturb survey.json people.csv --delimiter tab -o r.parquet", "--delimiter"),
+    "records to explain": (
+        "explain people.csv",
+        "not a survey, which is a JSON document; hdr4me survey makes one",
+    ),
     "records as a survey": ("perturb people.csv survey.json -o r.parquet", "people.csv"),
     "records as reports": ("tally survey.json people.csv -o t.tally", "is not a file of reports"),
     "records of JSON as reports": (

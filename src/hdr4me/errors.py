@@ -67,7 +67,14 @@ class InvalidInput(HDR4MEError, ValueError):
 
     @classmethod
     def of(cls, parameter: str, value: Any, allowed: str) -> InvalidInput:
-        """The value of a parameter is not allowed; `allowed` describes the allowed values."""
+        """The value of a parameter is not allowed; `allowed` describes the allowed values.
+
+        >>> print(InvalidInput.of("purpose", "means", "one of mean, distribution, both"))
+        purpose = 'means' is not allowed: one of mean, distribution, both; did you mean 'mean'?
+        """
+        listed = allowed.removeprefix("use ")
+        if isinstance(value, str) and listed.startswith("one of "):
+            allowed += nearest(value, listed.removeprefix("one of ").split(", "))
         error = cls(f"{parameter} = {value!r} is not allowed: {allowed}")
         error.parameters, error.value, error.allowed = (parameter,), value, allowed
         return error

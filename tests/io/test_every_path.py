@@ -88,3 +88,50 @@ def test_what_is_allowed_is_said_in_every_form_of_the_answer(
     answer = hd.Tally.load("t.tally").estimate()
     assert [SAID in note for note in answer.notes] == [True]
     assert SAID in answer.to_pandas()["note"][0]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_every_statistic_and_every_row_says_it(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also the rows that a selection keeps, statistics of two dimensions, combined rounds, tables and figures."""
+    n = 4_000
+    frame = pd.DataFrame({
+        "pay": [10.0, 60.0] * (n // 2),
+        "age": [None if i % 5 == 0 else 30.0 + i % 40 for i in range(n)],
+        "vote": [None if i % 4 == 0 else "ab"[i % 2] for i in range(n)],
+        "sex": ["f", "m"] * (n // 2),
+    })  # fmt: skip
+    age, vote = hd.Numeric("age", 0, 120, default=100), hd.Categorical("vote", ["a", "b"], "b")
+    pay, sex = hd.Numeric("pay", 0, 100), hd.Categorical("sex", ["f", "m"])
+    product = hd.Product("pay × age", ("pay", "age"))
+    numbers = hd.Survey(hd.Schema([pay, age, product]), epsilon=4.0, purpose="both")
+    tally = hd.collect(frame, numbers, allow_unusable=True)
+    voters = hd.collect(frame, hd.Survey(hd.Schema([vote]), epsilon=8.0), allow_unusable=True)
+    both = hd.Survey(hd.table_schema(hd.Schema([vote, sex])), epsilon=4.0)
+    joint = hd.collect(frame, both, allow_unusable=True)
+    found = [
+        voters.estimate(),
+        voters.estimate().top(1),
+        voters.estimate().recalibrate(),
+        hd.combine([voters, voters]),
+        tally.estimate()["pay × age"],
+        *(tally.ask(name, "age") for name in ("mean", "variance", "sd", "quantile", "distribution")),
+        tally.ask("covariance", ("pay", "age")),
+        joint.ask("share_by", ("sex", "vote")),
+    ]
+    for answer in found:
+        assert len(answer), answer
+        assert all("20 %" in row["note"] or "25 %" in row["note"] for row in answer.table()), answer.table()
+        assert f"; {len(answer)} with notes" in repr(answer)
+    assert "25 %" in hd.tables(joint).notes["vote × sex"]
+    drawing: Any = tally.estimate().plot()
+    assert "age: 800 of 4,000 values (20 %) are missing" in drawing.get_supxlabel()
+    joint.save("joint.tally")
+    voters.save("a.tally")
+    for command in (
+        "tables joint.tally",
+        "tables joint.tally --json",
+        "rounds a.tally a.tally --noise fresh",
+    ):
+        assert main(command.split()) == 0
+        shown = capsys.readouterr()
+        assert "1,000 of 4,000" in " ".join((shown.out + shown.err).split())

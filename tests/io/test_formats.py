@@ -12,6 +12,7 @@ from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io import RecordFiles, record_batches
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.survey.times import Time
 
 SURVEY = Survey(
     Schema([Numeric("income", 0, 200_000), Categorical("size", ["1,5", "2"])]), epsilon=1.0, mechanism="duchi"
@@ -93,3 +94,16 @@ def test_a_list_of_dictionaries_and_a_lazy_frame(tmp_path: Path) -> None:
     polars = pytest.importorskip("polars")
     assert values(polars.DataFrame(ROWS).lazy()) == [[11960.5, 1200.0], ["1,5", "2"]]
     assert Local(1).perturb(ROWS, SURVEY, tmp_path / "r.parquet") == 2
+
+
+def test_several_forms_of_dates(tmp_path: Path) -> None:
+    """Two columns of one file are written in two forms; a form that no date has is an error."""
+    path = tmp_path / "p.csv"
+    path.write_text("day,seen\n31.12.2024,02.01.2024 12:00\n01.01.2024,2024-01-03\n")
+    schema = Schema([Time(name, "2024-01-01", "2025-01-01") for name in ("day", "seen")])
+    files = RecordFiles(path, date_format="%d.%m.%Y|%d.%m.%Y %H:%M")
+    (batch,) = record_batches(files, Survey(schema))
+    found = [[x.number(v) for v in batch.column(x.name).to_pylist()] for x in schema]
+    assert found == [[365, 0], [1.5, 2]]
+    with pytest.raises(InvalidInput, match=r"several with \| between"):
+        RecordFiles(path, date_format="%d.%m.%Y|")

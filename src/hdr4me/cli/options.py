@@ -97,7 +97,7 @@ _READER = {
     "delimiter": "Separator of CSV fields (tab for tabs); default: detected.",
     "decimal": "Decimal separator of numbers; default: a point.",
     "thousands": "Thousands separator of numbers; default: none.",
-    "date_format": "Form of dates and times, such as %d.%m.%Y; default: ISO 8601.",
+    "date_format": "Form of dates and times, such as %d.%m.%Y (several: | between them); default: ISO 8601.",
     "sheet": "The sheet of an Excel file; default: the first.",
 }
 

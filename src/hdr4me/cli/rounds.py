@@ -95,16 +95,32 @@ def rounds(
     if png is not None:
         made = provenance(None, loaded[0].survey.epsilon, confidence)
         opt.write_picture(png, _draw(rows, x, z * s + stale, memoized), made)
+    notes = [
+        f"round {k}: {name}: {remark}"
+        for k, tally in enumerate(loaded, 1)
+        for name, remark in tally.remarks.items()
+    ]
     if json:
         users = [tally.n_reports for tally in loaded]
         note = {"note": stale_note(row_budget)} if stale.any() else {}
-        print_json({"noise": noise, "confidence": confidence, "users": users, **note, "rows": rows})
+        print_json(
+            {
+                "noise": noise,
+                "confidence": confidence,
+                "users": users,
+                **note,
+                "data_quality": notes,
+                "rows": rows,
+            }
+        )
         return
     print_table(
         f"{len(x)} rounds, {100 * confidence:g} % confidence intervals, {_NOISE[noise]}",
         ["dimension", "category", "last round", "average", "±", "last change", "±", "trend per round", "±"],
         shown,
     )
+    for remark in notes:
+        print_note(f"note: {remark}")
     if stale.any():
         print_note(f"{stale_note(row_budget)} Give the --row-budget of the devices, or --noise fresh.")
     elif memoized:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,7 +79,10 @@ def tables(
     if not chosen and associations:
         drawn = [found.table(associations[0]["first"], associations[0]["second"], confidence=confidence)]
     title = survey.name or "Tables"
-    opt.write_results(html, png, made, lambda: _page(title, associations, drawn), lambda: drawn[0].plot())
+    notes = [f"{question}: {note}" for question, note in found.notes.items()]
+    opt.write_results(
+        html, png, made, lambda: _page(title, associations, drawn, notes), lambda: drawn[0].plot()
+    )
     if csv is not None:
         cells = [row | {"table": " × ".join(one.names)} for one in drawn for row in one.rows()]
         heads = list(
@@ -93,7 +97,7 @@ def tables(
             {"attributes": x.names, "measured": x.measured, "note": x.note, "cells": x.rows()} for x in chosen
         ]
         about = {"reports": loaded.n_reports, "independent": found.independent}
-        print_json({**made, **about, "associations": associations, "tables": listed})
+        print_json({**made, **about, "associations": associations, "tables": listed, "notes": found.notes})
         return
     percent = f"{100 * confidence:g} %"
     if not chosen:
@@ -108,6 +112,8 @@ def tables(
         print_table(f"Shares, {percent} confidence intervals", [*one.names, "share", "lower", "upper"], shown)
     for note in dict.fromkeys([INDEPENDENT] * found.independent + [x.note for x in chosen if x.note]):
         print_note(note)
+    for note in notes:
+        print_note(f"note: {note}")
     if people is not None:
         print_note(f"{_SYNTHETIC} Wrote {rows:,} records to {synthetic}.")
 
@@ -124,11 +130,15 @@ def _write(people: Any, path: Path) -> None:
         (pq.write_table if path.suffix == ".parquet" else text.write_csv)(people, temporary)
 
 
-def _page(title: str, associations: list[dict[str, Any]], drawn: list[Contingency]) -> str:
-    """Associations, and each table with a heat map."""
+def _page(
+    title: str, associations: list[dict[str, Any]], drawn: list[Contingency], notes: Sequence[str]
+) -> str:
+    """Notes, associations, and each table with a heat map."""
     heads = ["first", "second", "Cramér's V", "lower", "upper"]
     cells = pages.table(heads, [list(x.values()) for x in associations])
-    parts = [pages.section("Associations (Cramér's V)", cells)] if associations else []
+    parts = list(map(pages.paragraph, notes))
+    if associations:
+        parts.append(pages.section("Associations (Cramér's V)", cells))
     for one in drawn:
         name = " × ".join(one.names)
         cells = pages.table(

@@ -135,12 +135,19 @@ class Tables:
 
     def __repr__(self) -> str:
         assumed = ", assumed to be independent" if self.independent else ""
-        return f"<Tables of {', '.join(self.attributes)}: {len(self.sources)} measured{assumed}>"
+        noted = f"; {len(self.notes):,} with notes" if self.notes else ""
+        return f"<Tables of {', '.join(self.attributes)}: {len(self.sources)} measured{assumed}{noted}>"
 
     @property
     def independent(self) -> bool:
         """Whether no question asks two attributes together, so that independence is assumed."""
         return all(len(own) == 1 for own in self.sources.values())
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """The notes on the answers to each question, such as the share of missing values."""
+        rows = zip(self.answer.dimensions, self.answer.notes, strict=True)
+        return {name: note for name, note in rows if note and name in self.sources}
 
     def _index(self, name: str) -> int:
         if name not in self.attributes:

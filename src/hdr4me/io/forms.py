@@ -49,13 +49,15 @@ def _plain_times(column: Any, options: RecordFiles) -> Any:
     return pa.array(distinct, pa.string()).take(encoded.indices)
 
 
-def _plain_time(text: str, form: str) -> str:
-    try:
-        found = datetime.strptime(text.strip(), form)
-    except ValueError:
-        return text
-    by_day = any(code in form for code in ("%d", "%j", "%x", "%c", "%D", "%F"))
-    return found.isoformat() if by_day or "%H" not in form else found.time().isoformat()
+def _plain_time(text: str, forms: str) -> str:
+    for form in forms.split("|"):
+        try:
+            found = datetime.strptime(text.strip(), form)
+        except ValueError:
+            continue
+        by_day = any(code in form for code in ("%d", "%j", "%x", "%c", "%D", "%F"))
+        return found.isoformat() if by_day or "%H" not in form else found.time().isoformat()
+    return text
 
 
 def with_types(table: pa.Table, options: RecordFiles) -> pa.Table:

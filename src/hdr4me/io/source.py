@@ -36,7 +36,8 @@ class RecordFiles:
     files, unless given, is the comma, semicolon, tab or vertical bar that splits the header into the requested columns.
 
     `decimal` and `thousands` are the separators of numbers that are strings, such as "," and "." for 1.234,5.
-    `date_format` is the form of dates and times that are strings, such as "%d.%m.%Y"; ISO 8601 is always accepted.
+    `date_format` is the form of dates and times that are strings, such as "%d.%m.%Y", or several forms with bars in
+    between ("%d.%m.%Y|%d.%m.%Y %H:%M"); ISO 8601 is always accepted.
     `sheet` is the sheet of an Excel file; the first one unless given.
 
     >>> RecordFiles("people.csv", encoding="latin-1", delimiter="tab", decimal=",").delimiter
@@ -142,10 +143,11 @@ def _delimiter(text: str) -> str:
 def _date_format(text: str) -> str:
     example = datetime(2013, 1, 31, 17, 30)
     try:
-        if "%" not in text or datetime.strptime(example.strftime(text), text).year not in (1900, 2013):
-            raise ValueError
+        for form in text.split("|"):
+            if "%" not in form or datetime.strptime(example.strftime(form), form).year not in (1900, 2013):
+                raise ValueError
     except ValueError:
-        allowed = "a form of dates and times with the codes of Python's strptime, such as %d.%m.%Y"
+        allowed = "a form with the codes of Python's strptime, such as %d.%m.%Y, or several with | between"
         raise InvalidInput.of("date_format", text, allowed) from None
     return text
 

@@ -39,6 +39,7 @@ SHOWN, _COORDINATES = 20, 40
 OK, ONE, NONE, NOT_SIGNIFICANT = "ok", "one report", "no reports", "not significant: more reports are needed"
 UNKNOWN = "no estimate"  # the row's note gives the reason
 _IN_UNITS = ("mean", "mean_by", "quantile", "sd")
+_REMARKS = 5  # notes below a figure
 _BY_ROW = (
     "statistics", "dimensions", "categories", "notes",
     "value", "standard_error", "n_answers", "scaled_value", "scaled_error", "not_significant",
@@ -115,7 +116,8 @@ class Answer:
 
     def __repr__(self) -> str:
         known = f"{self.status.count(OK)} of {len(self)} rows known from {self.n_reports:,} reports"
-        return f"<Answer of survey {self.survey.fingerprint[:12]}: {known}, {self.method}>"
+        noted = f"; {sum(map(bool, self.notes)):,} with notes" if any(self.notes) else ""
+        return f"<Answer of survey {self.survey.fingerprint[:12]}: {known}, {self.method}{noted}>"
 
     def _repr_html_(self) -> str:
         from hdr4me.pages.answer import draw
@@ -289,11 +291,11 @@ class Answer:
         small_sample = set(self._small_sample_rows(confidence, simultaneous).tolist())
         for i in small_sample:
             if not (own and self.statistics[i] == "mean"):  # that interval comes from the fitted prior
-                notes[i] = "; ".join(note for note in (notes[i], SMALL_SAMPLE_NOTE) if note)
+                notes[i] = joined_notes(notes[i], SMALL_SAMPLE_NOTE)
         if kind == "approximate":
             notes = [note or APPROXIMATE_NOTE for note in notes]
         for i in self._without_law().tolist():
-            notes[i] = "; ".join(note for note in (notes[i], NO_LAW_NOTE) if note)
+            notes[i] = joined_notes(notes[i], NO_LAW_NOTE)
         # Computed once: there may be a million rows.
         with_unit, with_note = any(units), any(notes)
 
@@ -338,13 +340,20 @@ class Answer:
         from hdr4me.pages.answer import plot
 
         rows, notes = largest_rows(self, self.table(confidence), confidence, where="answer.table()")
-        return plot(rows, self.survey.name, notes)
+        remarks = list(dict.fromkeys(f"{row['dimension']}: {row['note']}" for row in rows if row.get("note")))
+        more = [f"{len(remarks) - _REMARKS:,} more notes: answer.table()"] if len(remarks) > _REMARKS else []
+        return plot(rows, self.survey.name, [*notes, *remarks[:_REMARKS], *more])
 
     def recalibrate(self, method: str = "auto", **options: Any) -> Answer:
         """All rows re-calibrated together; see `hdr4me.recalibrate` for methods and options."""
         from hdr4me.statistics.recalibrated import recalibrated
 
         return recalibrated(self, method, **options)
+
+
+def joined_notes(*notes: str) -> str:
+    """The different notes on a row as one text."""
+    return "; ".join(dict.fromkeys(filter(None, notes)))
 
 
 def joint_interval(answer: Answer, confidence: float) -> tuple[Floats, Floats]:
@@ -408,7 +417,7 @@ def _largest(answer: Answer, rows: list[Row], confidence: float, simultaneous: b
         if row["lower"] is not None and not simultaneous:
             row |= {"lower": float(low[i]), "upper": float(high[i])}
             if i in exact and SMALL_SAMPLE_NOTE not in row.get("note", ""):
-                row["note"] = "; ".join(note for note in (row.get("note", ""), SMALL_SAMPLE_NOTE) if note)
+                row["note"] = joined_notes(row.get("note", ""), SMALL_SAMPLE_NOTE)
         part.append(row)
     return part, number
 

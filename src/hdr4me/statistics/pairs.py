@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.moments import sampled_variance, shared_draw
 from hdr4me.framework.small_samples import ratio_interval, weighted_interval
+from hdr4me.statistics.answer import joined_notes
 from hdr4me.statistics.calibrate import functional, sample_variance, value_moments
 from hdr4me.statistics.coordinates import FREQUENCY
 from hdr4me.statistics.distribution import VARIANCE
@@ -80,7 +81,7 @@ class Covariance(OfTwo):
         in_units = joined([(1, None if law is None else (law, one))], np.array([scale]), np.zeros(1))
         small_sample = None if in_units is None else (in_units, one)
         rows = np.array([value * scale]), np.array([error * scale])
-        return [Part(j, (label,), *rows, r, small_sample=small_sample)]
+        return [Part(j, (label,), *rows, r, small_sample=small_sample, also=k)]
 
 
 class Correlation(Covariance):
@@ -97,10 +98,10 @@ class Correlation(Covariance):
         variances = VARIANCE.parts(counted, dimensions)
         v = np.array([float(part.value[0]) for part in variances])
         e = np.array([float(part.error[0]) for part in variances])
-        where = covariance.dimension, covariance.categories
+        where, also = (covariance.dimension, covariance.categories), covariance.also
         if not (v > _SIGNIFICANT * e).all():
             nothing = np.array([np.nan])
-            return [Part(*where, nothing, nothing, covariance.n_answers, not_significant=True)]
+            return [Part(*where, nothing, nothing, covariance.n_answers, not_significant=True, also=also)]
         root = float(np.sqrt(v.prod()))
         value = np.clip(covariance.value / root, -1.0, 1.0)
         # To first order the errors of the variances add to that of the covariance: they share almost no reports.
@@ -112,7 +113,8 @@ class Correlation(Covariance):
             reach = quantile(level, n) * error
             return np.maximum(value - reach, -1.0), np.minimum(value + reach, 1.0)
 
-        return [Part(*where, value, error, n, notes=("; ".join(filter(None, notes)),), intervals=intervals)]
+        note = joined_notes(*notes)
+        return [Part(*where, value, error, n, notes=(note,), intervals=intervals, also=also)]
 
 
 class By(OfTwo):
@@ -152,7 +154,7 @@ class By(OfTwo):
         cells = [(c, g) for g in range(len(groups)) for c in range(len(own))]
         joints = [joint_of(counted, options.get("pairs"), j, k, c, g) for c, g in cells]
         labels = groups if mean else tuple(f"{own[c]} | {groups[g]}" for c, g in cells)
-        return [_ratios(j, labels, joints, scaled=mean)]
+        return [replace(_ratios(j, labels, joints, scaled=mean), also=k)]
 
 
 COVARIANCE, CORRELATION, MEAN_BY, SHARE_BY = Covariance(), Correlation(), By("mean_by"), By("share_by")
@@ -255,6 +257,7 @@ def _shares_by_joint(counted: Counted, number: int, own: str, group: str) -> Par
         not_significant=np.isnan(value.ravel()),
         intervals=intervals,
         notes=(NO_LAW_NOTE if answers < NO_LAW_BELOW else "",) * direct.size,
+        also=number,
     )
 
 

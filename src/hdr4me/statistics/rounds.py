@@ -18,7 +18,7 @@ from hdr4me.framework.em import prior_from_counts
 from hdr4me.mechanisms import mechanism as named
 from hdr4me.mechanisms.joint import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import as_prior
-from hdr4me.statistics.answer import Answer
+from hdr4me.statistics.answer import Answer, joined_notes
 from hdr4me.statistics.distribution import check_kind
 from hdr4me.statistics.intervals import NO_LAW_BELOW, NO_LAW_NOTE, Floats, quantile
 from hdr4me.statistics.predict import (
@@ -349,7 +349,9 @@ def combine(rounds: Sequence[Counted], *, same_population: bool | None = None) -
         scaled_error=np.where(scaled, noise / half, noise),
         not_significant=np.where(some, False, first.not_significant),
         intervals=intervals,
-        notes=notes,
+        notes=tuple(
+            joined_notes(*row) for row in zip(notes, *(answer.notes for answer in answers), strict=True)
+        ),
     )
 
 

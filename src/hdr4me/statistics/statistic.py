@@ -15,7 +15,7 @@ from hdr4me.channels import Channel
 from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
 from hdr4me.registry import Registry
-from hdr4me.statistics.answer import Answer
+from hdr4me.statistics.answer import Answer, joined_notes
 from hdr4me.statistics.intervals import Floats, Intervals, SmallSampleLaw, joined, quantile
 from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.layout import Layout
@@ -60,7 +60,7 @@ class Part:
     `value` and `error` (a standard error, NaN if unknown) are on [−1, 1] if `scaled`, otherwise in final units.
     `intervals`, on the same scale, are given where they are not the standard error times a quantile. `n_answers` and
     `not_significant` are one for all rows or one for each. `small_sample` holds a small-sample law and the index of
-    each row in it.
+    each row in it. `also` is another dimension whose values the rows depend on.
     """
 
     dimension: int
@@ -73,6 +73,7 @@ class Part:
     intervals: Intervals | None = None
     notes: tuple[str, ...] = ()
     small_sample: tuple[SmallSampleLaw, NDArray[np.int64]] | None = None
+    also: int | None = None
 
 
 class Statistic(ABC):
@@ -263,10 +264,17 @@ def answer_of(counted: Counted, pairs: list[tuple[str, Part]], progress: Progres
 
 
 def _notes(counted: Counted, part: Part) -> list[str]:
-    """The notes on the rows of a part; the first row also has the remark on the data quality of the dimension."""
-    notes = list(part.notes or ("",) * len(part.categories))
-    remark = getattr(counted, "remarks", {}).get(counted.survey.schema.names[part.dimension], "")
-    return ["; ".join(filter(None, (notes[0], remark))), *notes[1:]] if notes else notes
+    """The notes on the rows of a part, with the remarks on the data quality of the dimensions that they depend on."""
+    known, remarks = getattr(counted, "remarks", {}), []
+    for j in (part.dimension, part.also) if known else ():
+        if j is not None:
+            dimension = counted.survey.schema.dimensions[j]
+            named = dimension.columns if dimension.name not in known else (dimension.name,)
+            several = len(named) > 1 or part.also is not None
+            remarks += [
+                f"{name}: {known[name]}" if several else known[name] for name in named if name in known
+            ]
+    return [joined_notes(note, *remarks) for note in part.notes or ("",) * len(part.categories)]
 
 
 def _intervals(

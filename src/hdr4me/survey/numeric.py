@@ -12,6 +12,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
+from hdr4me.errors import nearest
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension
 from hdr4me.survey.values import check_name, finite, is_unicode, refused
 
@@ -172,7 +173,7 @@ class Product(Dimension):
         for name in self.product:
             factor = others.get(name)
             if not isinstance(factor, Numeric) or factor.optional:
-                missing = "no dimension has that name"
+                missing = f"no dimension has that name{nearest(name, others)}"
                 reason = missing if factor is None else "it must be a number that is not optional"
                 raise refused(self.name, f"the product of {name!r} is not possible: {reason}")
             found.append(factor)

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hdr4me.errors import FormatError, InvalidInput, suggestion
+from hdr4me.errors import FormatError, InvalidInput, nearest, suggestion
 from hdr4me.survey.canonical import parse, shallow
 from hdr4me.survey.category_file import looking_in, read_list
 from hdr4me.survey.dimension import Dimension, dimension_from_dict
@@ -204,7 +204,8 @@ class Tolerance:
             return cls({name: given * known[name].half_range for name in known}, probability, jointly)
         unknown = {name: value for name, value in given.items() if name not in known}
         if unknown or not given:
-            raise InvalidInput.of("tolerance", unknown, f"at least one of {', '.join(known)}")
+            near = nearest(str(next(iter(unknown))), known) if unknown else ""
+            raise InvalidInput.of("tolerance", unknown, f"at least one of {', '.join(known)}{near}")
         _check("probability", probability, 0, 1, "a number between 0 and 1")
         if type(jointly) is not bool:
             raise InvalidInput.of("jointly", jointly, "true or false")

@@ -405,6 +405,10 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
     """The document; FormatError unless it has all fields and this version."""
     try:
         document = parse(text)
+    except json.JSONDecodeError:
+        raise FormatError(
+            "not a survey, which is a JSON document; hdr4me survey makes one from a schema"
+        ) from None
     except ValueError as error:
         raise FormatError(f"not a survey: {error}".replace("\n", " ")) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
