@@ -98,6 +98,18 @@ def test_the_direct_estimates_are_far_worse(people: pa.Table, found: Any) -> Non
     assert fitted < 0.65 * direct
 
 
+def test_strong_relations_are_fitted_closely(people: pa.Table) -> None:
+    """At ε = 4 the fit has 78 % of the direct distance; at a loss of noise alone it stopped at 94 %."""
+    survey, fitted, direct = hd.Survey(table_schema(SCHEMA), epsilon=4.0), [], []
+    for seed in range(2):
+        found = tables(simulate_tally(people, survey, seed=seed))
+        for names in combinations(SCHEMA.names, 2):
+            table, true = found.table(*names), truth(people, names)
+            fitted.append(distance(table.shares, true))
+            direct.append(distance(table.direct, true))
+    assert np.mean(fitted) < 0.85 * np.mean(direct)
+
+
 def test_tables_agree_with_one_another_and_in_any_order(found: Any) -> None:
     one = found.table("rate", "affair").shares
     assert np.allclose(one, found.table("affair", "rate").shares.T)

@@ -18,7 +18,7 @@ from hdr4me.cli import options as opt
 from hdr4me.cli.options import EPSILON, JSON, SAMPLED, SURVEY, VERBOSE, File, Read, Texts
 from hdr4me.cli.output import print_json, print_note, print_notes, print_table, working
 from hdr4me.errors import InvalidInput, PrivacyWarning
-from hdr4me.pages.counted import counted, listed
+from hdr4me.pages.counted import counted, shortened
 
 if TYPE_CHECKING:
     from hdr4me.channels import Channel
@@ -334,14 +334,8 @@ def _missing(schema: Schema, declared: set[str]) -> list[str]:
     if not strict:
         return []
     return [
-        f"note: Missing values of {_shortened(strict)} are refused; use --default or --optional to accept them"
+        f"note: Missing values of {shortened(strict)} are refused; use --default or --optional to accept them"
     ]
-
-
-def _shortened(words: Sequence[str]) -> str:
-    """The first words, and the number of the others."""
-    more = len(words) - _SHOWN
-    return listed([*words[:_SHOWN], f"{more:,} more"] if more > 0 else list(words))
 
 
 def _row(made: Survey, channel: Channel) -> dict[str, object]:
@@ -387,7 +381,7 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
         f"{counted(made.report_size, 'byte')} per report",
         ["dimensions", *("ε per answer" if key == "epsilon" else key for key in keys)],
         [
-            [_shortened(group), *(channel[key] for key in keys)]
+            [shortened(group), *(channel[key] for key in keys)]
             for group, channel in zip(names, channels, strict=True)
         ],
     )
