@@ -18,7 +18,7 @@ from scipy.stats import chi2, ncx2
 from hdr4me.contingency.fit import Joint as Fitted
 from hdr4me.contingency.fit import Measured, fit
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.moments import SIGNIFICANT
+from hdr4me.framework.moments import SIGNIFICANT, shared_draw
 from hdr4me.recalibration.shrinkage import norm_sub
 from hdr4me.statistics import Answer
 from hdr4me.statistics.intervals import quantile
@@ -174,8 +174,15 @@ class Tables:
         @cache
         def covariance() -> Floats:
             found = [weight[q] ** 2 * self._covariance(q, rows[q], cells[q]) for q in asked]
-            alone = any(own.ndim == 1 for own in found)
-            return np.asarray(sum(np.diag(own) if alone and own.ndim == 2 else own for own in found))
+            users, f, survey = self.answer.n_reports, shares.ravel(), self.answer.survey
+            # Users who answer one question do not answer another, so the errors of two questions are correlated.
+            drawn = shared_draw(users, len(survey.questions), survey.sampled, even=not survey.weighted)
+            drawn *= 1 - sum(own**2 for own in weight.values())
+            if all(own.ndim == 2 for own in found):
+                return np.asarray(sum(found) + drawn * (np.diag(f) - np.outer(f, f)))
+            return np.asarray(
+                sum(np.diag(own) if own.ndim == 2 else own for own in found) + drawn * f * (1 - f)
+            )
 
         if len(asked) == 1 and len(self.sources[asked[0]]) == len(names):
             order = np.argsort(cells[asked[0]])
