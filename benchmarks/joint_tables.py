@@ -138,7 +138,7 @@ def measure(name: str, data: pd.DataFrame, epsilon: float) -> tuple[list[str], l
         for names in combinations(schema.names, 2):
             true, own = counted(schema, codes, names), fitted.table(*names)
             two.append(distance(own.shares, true))
-            margins = [fitted.table(x).shares for x in names]
+            margins = [fitted.shares(x) for x in names]
             apart.append(distance(np.outer(*margins), true))
             held = (own.lower <= true) & (true <= own.upper)
             inside["rare"].append(held[true < 0.005])
@@ -149,8 +149,8 @@ def measure(name: str, data: pd.DataFrame, epsilon: float) -> tuple[list[str], l
             inside["one attribute"].append((own.lower <= true) & (true <= own.upper))
         for triple in combinations(schema.names, 3):
             true = counted(schema, codes, triple)
-            three.append(distance(fitted.table(*triple).shares, true))
-            one, *others = (fitted.table(x).shares for x in triple)
+            three.append(distance(fitted.shares(*triple), true))
+            one, *others = (fitted.shares(x) for x in triple)
             apart_of_three.append(distance(np.multiply.outer(one, np.outer(*others)), true))
         found.append([np.mean(two), np.mean(apart), np.mean(three), np.mean(apart_of_three), spent])
         for x in COUNTED:
@@ -181,8 +181,8 @@ def grid(name: str, data: pd.DataFrame, users: int, epsilon: float) -> tuple[lis
         fitted = tables(simulate_tally(drawn, survey, seed=100))
         each = []
         for names in combinations(schema.names, 2):
-            true, margins = counted(schema, codes, names), [fitted.table(x).shares for x in names]
-            each.append([distance(fitted.table(*names).shares, true), distance(np.outer(*margins), true)])
+            true, margins = counted(schema, codes, names), [fitted.shares(x) for x in names]
+            each.append([distance(fitted.shares(*names), true), distance(np.outer(*margins), true)])
         fit_, apart = np.mean(each, axis=0)
         distances[design] = fit_
         worst = max(worst, fit_ / apart)

@@ -125,7 +125,7 @@ def _distance(fitted: Any, schema: Schema, drawn: Any, size: int) -> float:
         shape = [len(schema[name].categories) for name in names]
         cells = np.ravel_multi_index([codes[name] for name in names], shape)
         true = np.bincount(cells, minlength=math.prod(shape)).reshape(shape) / len(cells)
-        found.append(0.5 * float(np.abs(fitted.table(*names).shares - true).sum()))
+        found.append(0.5 * float(np.abs(fitted.shares(*names) - true).sum()))
     return float(np.mean(found))
 
 

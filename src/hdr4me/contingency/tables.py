@@ -147,6 +147,14 @@ class Tables:
             raise InvalidInput(f"{name!r} is not an attribute: known are {', '.join(self.attributes)}")
         return list(self.attributes).index(name)
 
+    def shares(self, *names: str) -> Floats:
+        """The fitted shares of one or more attributes, in this order."""
+        if not names or len(set(names)) < len(names):
+            raise InvalidInput.of("names", names, "one or more different attributes")
+        indices = [self._index(name) for name in names]
+        ordered = tuple(sorted(indices))
+        return self.joint.table(ordered).transpose([ordered.index(j) for j in indices])
+
     def table(self, *names: str, confidence: float = 0.95) -> Contingency:
         """The table of one or more attributes, in this order.
 
@@ -154,11 +162,7 @@ class Tables:
         questions that ask all of these attributes, possibly with others: sums over the others, weighted by the
         precision of each question. Without such a question the table follows from the model, and has no intervals.
         """
-        if not names or len(set(names)) < len(names):
-            raise InvalidInput.of("names", names, "one or more different attributes")
-        indices = [self._index(name) for name in names]
-        ordered = tuple(sorted(indices))
-        shares = self.joint.table(ordered).transpose([ordered.index(j) for j in indices])
+        shares = self.shares(*names)
         asked = [q for q, own in self.sources.items() if set(names) <= set(own)]
         categories, shape = tuple(self.attributes[name] for name in names), shares.shape
         if not asked:
@@ -204,10 +208,7 @@ class Tables:
 
     def _covariance(self, question: str, rows: Answer, cells: NDArray[np.int64]) -> Floats:
         """The covariance of sums of a question's direct estimates, if the fitted distribution is the true one."""
-        own, survey = self.sources[question], self.answer.survey
-        ordered = sorted(own, key=self._index)
-        fitted = self.joint.table(tuple(map(self._index, ordered)))
-        shares = fitted.transpose([ordered.index(name) for name in own]).ravel()
+        survey, shares = self.answer.survey, self.shares(*self.sources[question]).ravel()
         channel = survey.questions[survey.question_of(survey.schema.index(question))].channel
         answers = int(rows.n_answers[0])
         return joint_covariance(channel, shares, rows.standard_error, answers, rows.n_reports, cells)
