@@ -14,7 +14,8 @@ from hdr4me.auditing.auditor import ALARM, attack
 from hdr4me.channels import Channel, KSubset, channel_from_dict
 from hdr4me.channels.codebook import Codebook
 from hdr4me.errors import HDR4MEError
-from hdr4me.survey import Numeric, Schema, Survey, Vector
+from hdr4me.survey import Categorical, Numeric, Schema, Survey, Vector
+from hdr4me.survey.derived import Joint
 
 CHANNELS = attacks.channels()
 
@@ -87,3 +88,20 @@ def test_an_audit_reports_its_number_of_draws(monkeypatch: pytest.MonkeyPatch) -
     short = auditor.audit(Survey(Schema([Numeric("x", 0, 1)]), epsilon=1.0), draws=1000)
     assert not short.notes
     assert short.findings[0].draws == 1000
+
+
+def test_an_audit_names_what_each_channel_asks() -> None:
+    """The parts of a joint question, and the first dimensions of a channel that many questions share."""
+    answers = [Categorical(name, ["no", "yes"]) for name in ("smoker", "cough")]
+    schema = Schema([Joint("health", answers), *(Numeric(name, 0, 1) for name in "abcde")])
+    found = auditor.audit(Survey(schema, epsilon=1.0), draws=1000)
+    shown = auditor.COLUMNS.index("dimensions")
+    assert [row[shown] for row in found.rows()] == [
+        "health (smoker and cough together)",
+        "a, b, c and 2 more",
+    ]
+    assert [finding.names for finding in found.findings] == [
+        ("health (smoker and cough together)",),
+        tuple("abcde"),
+    ]
+    assert all(finding.likelihood_ratio > 1 for finding in found.findings)

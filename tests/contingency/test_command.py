@@ -115,7 +115,12 @@ def test_a_plan_ranks_the_designs(folder: Path, capsys: pytest.CaptureFixture[st
     assert [row["design"] for row in rows][-1] == "one-way"
     assert rows[0]["two_way"] <= rows[1]["two_way"] <= rows[2]["two_way"]
     main(asked)
-    assert "depends on the data" in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert "relations of a typical strength are assumed" in shown.err
+    assert "Best: triples, with a predicted distance of" in shown.out
+    main([*asked[:-3], "300", "--epsilon", "0.5"])
+    assert "Best: one-way (independence is assumed)" in capsys.readouterr().out
+    assert main([*asked, "--prior", "worst"]) == 2
     assert main(asked[:5]) == 2
 
 

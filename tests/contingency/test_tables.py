@@ -98,6 +98,18 @@ def test_the_direct_estimates_are_far_worse(people: pa.Table, found: Any) -> Non
     assert fitted < 0.65 * direct
 
 
+def test_strong_relations_are_fitted_closely(people: pa.Table) -> None:
+    """At ε = 4 the fit has 78 % of the direct distance; at a loss of noise alone it stopped at 94 %."""
+    survey, fitted, direct = hd.Survey(table_schema(SCHEMA), epsilon=4.0), [], []
+    for seed in range(2):
+        found = tables(simulate_tally(people, survey, seed=seed))
+        for names in combinations(SCHEMA.names, 2):
+            table, true = found.table(*names), truth(people, names)
+            fitted.append(distance(table.shares, true))
+            direct.append(distance(table.direct, true))
+    assert np.mean(fitted) < 0.85 * np.mean(direct)
+
+
 def test_tables_agree_with_one_another_and_in_any_order(found: Any) -> None:
     one = found.table("rate", "affair").shares
     assert np.allclose(one, found.table("affair", "rate").shares.T)
@@ -404,10 +416,10 @@ def test_the_fit_stays_at_independence_where_the_noise_is_larger(people: pa.Tabl
 
 
 def test_designs_are_ranked_by_the_distance_on_public_data(people: pa.Table) -> None:
-    """With 60,000 users at ε = 4 pairs win; with 500 users at ε = .2 nothing beats independence by much."""
+    """With 60,000 users at ε = 4 joint questions win; with 500 users at ε = .2 nothing beats independence by much."""
     many = hd.plan_tables(SCHEMA, users=60_000, epsilon=4.0, data=people, repeats=1, seed=1)
-    assert many[0]["design"] == "pairs"
-    assert many[0]["two_way"] < 0.7 * next(row["two_way"] for row in many if row["design"] == "one-way")
+    assert many[-1]["design"] == "one-way"
+    assert many[1]["two_way"] < 0.7 * many[-1]["two_way"]
     few = hd.plan_tables(SCHEMA, users=500, epsilon=0.2, data=people, repeats=10, seed=1)
     assert few[0]["design"] == "one-way"
 

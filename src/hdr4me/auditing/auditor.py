@@ -20,7 +20,8 @@ from scipy import stats
 from hdr4me.channels import Channel
 from hdr4me.channels.proof import exp_lower, log_upper
 from hdr4me.engines.general import answers_of
-from hdr4me.survey import Survey
+from hdr4me.pages.counted import listed, shortened
+from hdr4me.survey import Dimension, Survey
 
 ALARM = 1e-6  # the probability of a false alarm, for each channel
 # The smallest number of draws, and the limit of the work.
@@ -84,6 +85,7 @@ class Finding:
     epsilon_attacked: float
     draws: int = 0
     requested: int = 0
+    names: tuple[str, ...] = ()
 
     @property
     def epsilon_proven(self) -> float:
@@ -99,10 +101,24 @@ class Finding:
         )
 
 
+def _words(dimension: Dimension) -> str:
+    """The name of a dimension; for one with several parts also theirs.
+
+    >>> from hdr4me.survey import Categorical
+    >>> from hdr4me.survey.derived import Joint
+    >>> _words(Joint("who", [Categorical("sex", ["f", "m"]), Categorical("smoker", ["no", "yes"])]))
+    'who (sex and smoker together)'
+    """
+    parts = [part.name for part in dimension.leaves]
+    if len(parts) < 2 or dimension.name == " × ".join(parts):
+        return dimension.name
+    return f"{dimension.name} ({listed(parts)} together)"
+
+
 _SHOWN: dict[str, Callable[[Finding], object]] = {
     "mechanism": lambda f: f.mechanism,
     "channel": lambda f: f.kind,
-    "dimensions": lambda f: f.dims,
+    "dimensions": lambda f: shortened(f.names),
     "worst ratio": lambda f: str(f.likelihood_ratio),
     "ε proven": lambda f: f"{f.epsilon_proven:.9g}",
     "declared": lambda f: f"{f.epsilon_declared:.9g}",
@@ -187,10 +203,15 @@ def audit(survey: Survey, draws: int = 1_000_000, *, progress: Callable[[int], N
             if progress is not None:
                 progress(n * draws // made)
 
-        dims = sum(len(q.dimensions) for q in survey.questions if q.channel is channel)
+        asked = [
+            survey.schema.dimensions[j]
+            for q in survey.questions
+            if q.channel is channel
+            for j in q.dimensions
+        ]
         found = attack(channel, made, advance)
-        own = (channel.mechanism, channel.kind, dims, channel.epsilon, channel.likelihood_ratio)
-        findings.append(Finding(*own, found, made, draws))
+        own = (channel.mechanism, channel.kind, len(asked), channel.epsilon, channel.likelihood_ratio)
+        findings.append(Finding(*own, found, made, draws, tuple(map(_words, asked))))
     ratios = sorted((question.channel.likelihood_ratio for question in survey.questions), reverse=True)
     whole = math.prod(ratios[: survey.sampled], start=Fraction(1))
     return Audit(survey.epsilon, survey.sampled, tuple(findings), whole)

@@ -15,7 +15,7 @@ from hdr4me.cli.options import JSON, RESULTS, SURVEY, VERBOSE, File
 from hdr4me.cli.output import print_json, print_note, print_notes, print_table, print_text, progress, working
 from hdr4me.errors import InvalidInput
 from hdr4me.pages import html as pages
-from hdr4me.pages.counted import counted
+from hdr4me.pages.counted import counted, shortened
 from hdr4me.pages.html import provenance
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 Write = Callable[[Mapping[str, Any], Callable[[], str], Callable[[], "Figure"]], None]
 # The keys of a finding in JSON, and its attributes.
 _FINDING = {
-    "mechanism": "mechanism", "kind": "kind", "dimensions": "dims", "likelihood_ratio": "likelihood_ratio",
+    "mechanism": "mechanism", "kind": "kind", "dimensions": "dims", "names": "names",
+    "likelihood_ratio": "likelihood_ratio",
     "epsilon_proven": "epsilon_proven", "epsilon_declared": "epsilon_declared",
     "epsilon_attacked": "epsilon_attacked", "draws": "draws", "draws_asked": "requested", "passed": "passed",
 }  # fmt: skip
@@ -105,7 +106,7 @@ def _audit_survey(survey: Any, draws: int, write: Write, json: bool, verbose: bo
         rows = [
             [
                 f.mechanism,
-                f.dims,
+                shortened(f.names),
                 f.epsilon_declared,
                 f.epsilon_proven,
                 f.epsilon_attacked,

@@ -204,27 +204,32 @@ def plan(
 def _rank_tables(
     schema: Schema | None, users: int | None, epsilon: float | None, prior: str, read: Read, json: bool
 ) -> None:
-    """Rank the designs of a survey for tables; a file of public records as prior is simulated."""
+    """Rank the designs of a survey for tables by simulation: of public records as prior, or of assumed ones."""
     from hdr4me.contingency import plan_tables
 
     if schema is None or users is None or epsilon is None:
         raise InvalidInput("--statistic tables needs --schema, --users and --epsilon")
-    data = None if prior in ("uniform", "worst") else read([prior])
-    with opt.named_options(data="--prior"), working("simulating" if data else "planning"):
+    opt.check(
+        "--prior", prior, prior != "worst", "with --statistic tables, a file of public records, or nothing"
+    )
+    data = None if prior == "uniform" else read([prior])
+    with opt.named_options(data="--prior"), working("simulating"):
         rows = plan_tables(schema, users=users, epsilon=epsilon, data=data)
     if json:
-        print_json({"users": users, "epsilon": epsilon, "designs": rows})
+        print_json({"users": users, "epsilon": epsilon, "assumed": data is None, "designs": rows})
         return
-    heads = ["design", "questions", "distance by noise alone"] + (
-        ["tables of two", "tables of three"] if data else []
-    )
-    order = "the best design first" if data else "of the answers to each question"
-    title = f"Total variation distance from the true tables, {users:,} users, ε = {epsilon:g}; {order}"
+    heads = ["design", "questions", "distance by noise alone", "tables of two", "tables of three"]
+    title = f"Total variation distance of tables, {users:,} users, ε = {epsilon:g}; the best design first"
     print_table(title, heads, [list(row.values()) for row in rows])
+    best, *others = rows
+    how = " (independence is assumed)" if best["design"] == "one-way" else ""
+    text = (
+        f"Best: {best['design']}{how}, with a predicted distance of {best['two_way']:.3g} for tables of two"
+    )
+    print_text(text + "".join(f", then {x['design']} with {x['two_way']:.3g}" for x in others) + ".")
     if data is None:
         print_note(
-            "One-way questions show no relation between attributes. How large the error of assuming independence is "
-            "depends on the data: pass --prior FILE to simulate and rank the designs."
+            "Without data, relations of a typical strength are assumed; with --prior FILE, those of public records."
         )
 
 

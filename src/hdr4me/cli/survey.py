@@ -18,7 +18,7 @@ from hdr4me.cli import options as opt
 from hdr4me.cli.options import EPSILON, JSON, SAMPLED, SURVEY, VERBOSE, File, Read, Texts
 from hdr4me.cli.output import print_json, print_note, print_notes, print_table, working
 from hdr4me.errors import InvalidInput, PrivacyWarning
-from hdr4me.pages.counted import counted, listed
+from hdr4me.pages.counted import counted, first_of, shortened
 
 if TYPE_CHECKING:
     from hdr4me.channels import Channel
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from hdr4me.survey import Schema, Survey
 
 _SUMMARY = ("fingerprint", "name", "epsilon", "epsilon_per_answer", "memoized_epsilon", "sampled")
-_SHOWN = 3  # names that a note or a row lists
 
 
 @opt.reads_records
@@ -334,18 +333,8 @@ def _missing(schema: Schema, declared: set[str]) -> list[str]:
     if not strict:
         return []
     return [
-        f"note: Missing values of {_shortened(strict)} are refused; use --default or --optional to accept them"
+        f"note: Missing values of {shortened(strict)} are refused; use --default or --optional to accept them"
     ]
-
-
-def _shortened(words: Sequence[str]) -> str:
-    """The first words, and the number of the others."""
-    return listed(_first(words))
-
-
-def _first(words: Sequence[str]) -> list[str]:
-    more = len(words) - _SHOWN
-    return [*words[:_SHOWN], f"{more:,} more"] if more > 0 else list(words)
 
 
 def _row(made: Survey, channel: Channel) -> dict[str, object]:
@@ -382,7 +371,7 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
         return
     names = [
         [
-            _shortened([made.schema.names[j] for j in q.dimensions])
+            shortened([made.schema.names[j] for j in q.dimensions])
             for q in made.questions
             if q.channel is channel
         ]
@@ -395,7 +384,7 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
         f"{counted(made.report_size, 'byte')} per report",
         ["questions", *("ε per answer" if key == "epsilon" else key for key in keys)],
         [
-            [", ".join(_first(group)), *(channel[key] for key in keys)]
+            [", ".join(first_of(group)), *(channel[key] for key in keys)]
             for group, channel in zip(names, channels, strict=True)
         ],
     )

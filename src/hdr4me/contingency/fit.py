@@ -171,8 +171,10 @@ def fit(shape: Sequence[int], measured: Sequence[Measured], margins: Sequence[Fl
 
     Entropic mirror descent: the step is halved until the loss falls, and grows after each success. It stops when the
     tables agree with what was measured as well as the noise allows (the discrepancy principle), because further steps
-    would fit the noise. Where independence is a standard deviation or two too far from the measured tables, that may be
-    chance: with a score of z standard deviations, the fit stops at _CHANCE²/max(z, _CHANCE) of them.
+    would fit the noise. The fit itself follows a part of the noise, a larger one the stronger the relations are: if the
+    loss of independence is s times that of noise alone, the fit stops at 1/√s of the loss of noise alone. Where
+    independence is a standard deviation or two too far from the measured tables, that may be chance: with a score of
+    z standard deviations, the fit stops at _CHANCE²/max(z, _CHANCE) of them.
     """
     measured = [table.agreeing(margins) for table in measured if table.free]
     model = Joint(shape, cliques_of(shape, measured, margins))
@@ -196,7 +198,7 @@ def fit(shape: Sequence[int], measured: Sequence[Measured], margins: Sequence[Fl
     tables = model.tables(wanted)
     spread = float(np.sqrt(2 * max(enough, 1.0)))
     score = (loss(tables) - enough) / spread
-    enough += _CHANCE**2 / max(score, _CHANCE) * spread
+    enough = enough / _signal(measured, margins) ** 0.5 + _CHANCE**2 / max(score, _CHANCE) * spread
     now, step = loss(tables), 0.1 * min((t.variance for t in used), default=1.0)
     for _ in range(_STEPS):
         if now <= enough:
@@ -258,6 +260,12 @@ def _dependence(table: Measured, margins: Sequence[Floats]) -> float:
         expected = np.multiply.outer(expected, margins[j])
     excess = float(np.sum((table.shares - expected) ** 2)) / table.variance - table.free
     return excess / float(np.sqrt(2 * table.free))
+
+
+def _signal(measured: Sequence[Measured], margins: Sequence[Floats]) -> float:
+    """The loss of independence over that of noise alone, in all tables; at least 1."""
+    excess = sum(_dependence(table, margins) * float(np.sqrt(2 * table.free)) for table in measured)
+    return max(1.0, 1.0 + excess / max(sum(table.free for table in measured), 1))
 
 
 def _chance(measured: Sequence[Measured]) -> float:

@@ -18,7 +18,7 @@ from scipy.stats import chi2, ncx2
 from hdr4me.contingency.fit import Joint as Fitted
 from hdr4me.contingency.fit import Measured, fit
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.moments import SIGNIFICANT
+from hdr4me.framework.moments import SIGNIFICANT, shared_draw
 from hdr4me.recalibration.shrinkage import norm_sub
 from hdr4me.statistics import Answer
 from hdr4me.statistics.intervals import quantile
@@ -154,6 +154,14 @@ class Tables:
             raise InvalidInput(f"{name!r} is not an attribute: known are {', '.join(self.attributes)}")
         return list(self.attributes).index(name)
 
+    def shares(self, *names: str) -> Floats:
+        """The fitted shares of one or more attributes, in this order."""
+        if not names or len(set(names)) < len(names):
+            raise InvalidInput.of("names", names, "one or more different attributes")
+        indices = [self._index(name) for name in names]
+        ordered = tuple(sorted(indices))
+        return self.joint.table(ordered).transpose([ordered.index(j) for j in indices])
+
     def table(self, *names: str, confidence: float = 0.95) -> Contingency:
         """The table of one or more attributes, in this order.
 
@@ -161,11 +169,7 @@ class Tables:
         questions that ask all of these attributes, possibly with others: sums over the others, weighted by the
         precision of each question. Without such a question the table follows from the model, and has no intervals.
         """
-        if not names or len(set(names)) < len(names):
-            raise InvalidInput.of("names", names, "one or more different attributes")
-        indices = [self._index(name) for name in names]
-        ordered = tuple(sorted(indices))
-        shares = self.joint.table(ordered).transpose([ordered.index(j) for j in indices])
+        shares = self.shares(*names)
         asked = [q for q, own in self.sources.items() if set(names) <= set(own)]
         categories, shape = tuple(self.attributes[name] for name in names), shares.shape
         if not asked:
@@ -181,8 +185,15 @@ class Tables:
         @cache
         def covariance() -> Floats:
             found = [weight[q] ** 2 * self._covariance(q, rows[q], cells[q]) for q in asked]
-            alone = any(own.ndim == 1 for own in found)
-            return np.asarray(sum(np.diag(own) if alone and own.ndim == 2 else own for own in found))
+            users, f, survey = self.answer.n_reports, shares.ravel(), self.answer.survey
+            # Users who answer one question do not answer another, so the errors of two questions are correlated.
+            drawn = shared_draw(users, len(survey.questions), survey.sampled, even=not survey.weighted)
+            drawn *= 1 - sum(own**2 for own in weight.values())
+            if all(own.ndim == 2 for own in found):
+                return np.asarray(sum(found) + drawn * (np.diag(f) - np.outer(f, f)))
+            return np.asarray(
+                sum(np.diag(own) if own.ndim == 2 else own for own in found) + drawn * f * (1 - f)
+            )
 
         if len(asked) == 1 and len(self.sources[asked[0]]) == len(names):
             order = np.argsort(cells[asked[0]])
@@ -204,10 +215,7 @@ class Tables:
 
     def _covariance(self, question: str, rows: Answer, cells: NDArray[np.int64]) -> Floats:
         """The covariance of sums of a question's direct estimates, if the fitted distribution is the true one."""
-        own, survey = self.sources[question], self.answer.survey
-        ordered = sorted(own, key=self._index)
-        fitted = self.joint.table(tuple(map(self._index, ordered)))
-        shares = fitted.transpose([ordered.index(name) for name in own]).ravel()
+        survey, shares = self.answer.survey, self.shares(*self.sources[question]).ravel()
         channel = survey.questions[survey.question_of(survey.schema.index(question))].channel
         answers = int(rows.n_answers[0])
         return joint_covariance(channel, shares, rows.standard_error, answers, rows.n_reports, cells)

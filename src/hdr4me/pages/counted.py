@@ -28,6 +28,21 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), *words[-1:]] if len(words) > 1 else words)
 
 
+def shortened(words: Sequence[str], shown: int = 3) -> str:
+    """The first words, and the number of the others.
+
+    >>> shortened(["a", "b", "c"]), shortened(["a", "b", "c", "d", "e"])
+    ('a, b and c', 'a, b, c and 2 more')
+    """
+    return listed(first_of(words, shown))
+
+
+def first_of(words: Sequence[str], shown: int = 3) -> list[str]:
+    """The first words, and one that says how many others there are."""
+    more = len(words) - shown
+    return [*words[:shown], f"{more:,} more"] if more > 0 else list(words)
+
+
 def machine() -> dict[str, str]:
     """Processor, cores, memory and versions of this machine."""
     try:
