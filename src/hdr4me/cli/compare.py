@@ -46,7 +46,7 @@ def analyze(
     tolerance: Annotated[
         str | None, Option(metavar="<x,…>", help="Tolerances, such as 0.01,0.05,0.1.")
     ] = None,
-    scale: Annotated[
+    range_: Annotated[
         str | None, Option("--range", metavar="<low:high>", help="The range of the data, in their own units.")
     ] = None,
     json: JSON = False,
@@ -78,11 +78,11 @@ def analyze(
         allowed = f"{_SMALLEST:g} to {_LARGEST:g} for each of the {m:,} answers"
         opt.check("--epsilon", epsilon, _SMALLEST <= epsilon / m <= _LARGEST, allowed)
         law: Any = scaled_mechanism(mechanism, epsilon=epsilon / m)
-        (first, last), (low, high) = law.domain, _range(scale) if scale else law.domain
+        (first, last), (low, high) = law.domain, _range(range_) if range_ else law.domain
         unit = (high - low) / (last - first)
         known = None if values in (None, "uniform") else opt.numbers("--values", values)
         inside = all(low <= value <= high for value in known or ())
-        opt.check("--values", values, inside or not scale, f"values in the range from {low:g} to {high:g}")
+        opt.check("--values", values, inside or not range_, f"values in the range from {low:g} to {high:g}")
         dev = deviation(
             law.exact() if discretized else law,
             users=users,
@@ -134,7 +134,7 @@ def analyze(
     if json:
         print_json({key: value for key, _, value in facts})
         return
-    if scale:  # a threshold of the paper's scale
+    if range_:  # a threshold of the paper's scale
         facts = [fact for fact in facts if not fact[0].endswith("exceed_1")]
     if dims == 1:
         joint = ("joint_probability_within", "joint_tolerance_95")

@@ -63,7 +63,7 @@ def tables(
     opt.check_outputs([synthetic, html, png, csv], tallies)
     loaded = opt.load_sum(tallies)
     loaded.round_number = round_number
-    with opt.named_options(n="--rows"), working("fitting the joint distribution"):
+    with opt.named_options(n="--rows", names="--table"), working("fitting the joint distribution"):
         found = fitted_tables(loaded)
         names = [opt.names_of(text, list(found.attributes)) for text in table or []]
         if found.independent and not names:
