@@ -172,9 +172,9 @@ def fit(shape: Sequence[int], measured: Sequence[Measured], margins: Sequence[Fl
     Entropic mirror descent: the step is halved until the loss falls, and grows after each success. It stops when the
     tables agree with what was measured as well as the noise allows (the discrepancy principle), because further steps
     would fit the noise. The fit itself follows a part of the noise, a larger one the stronger the relations are: if the
-    loss of independence is s times that of noise alone, the fit stops at 1/√s of the loss of noise alone. Where
-    independence is a standard deviation or two too far from the measured tables, that may be chance: with a score of
-    z standard deviations, the fit stops at _CHANCE²/max(z, _CHANCE) of them.
+    loss of independence is significantly above s times that of noise alone, the fit stops at 1/√s of the loss of noise
+    alone. Where independence is a standard deviation or two too far from the measured tables, that may be chance: with
+    a score of z standard deviations, the fit stops at _CHANCE²/max(z, _CHANCE) of them.
     """
     measured = [table.agreeing(margins) for table in measured if table.free]
     model = Joint(shape, cliques_of(shape, measured, margins))
@@ -263,9 +263,10 @@ def _dependence(table: Measured, margins: Sequence[Floats]) -> float:
 
 
 def _signal(measured: Sequence[Measured], margins: Sequence[Floats]) -> float:
-    """The loss of independence over that of noise alone, in all tables; at least 1."""
+    """The loss of independence over that of noise alone, in all tables: a lower bound, at least 1."""
+    free = max(sum(table.free for table in measured), 1)
     excess = sum(_dependence(table, margins) * float(np.sqrt(2 * table.free)) for table in measured)
-    return max(1.0, 1.0 + excess / max(sum(table.free for table in measured), 1))
+    return max(1.0, 1.0 + (excess - 2 * _CHANCE * float(np.sqrt(2 * free))) / free)
 
 
 def _chance(measured: Sequence[Measured]) -> float:
