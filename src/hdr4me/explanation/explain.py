@@ -15,9 +15,8 @@ from hdr4me.explanation.odds import guess, report_ratio, share
 from hdr4me.io.report import Report
 from hdr4me.pages.counted import counted, listed
 from hdr4me.pages.document import Block, Table, section, to_html, to_markdown
-from hdr4me.survey import Categorical, Dimension, Numeric, Product, Selection, Survey, Vector
+from hdr4me.survey import Categorical, Dimension, Numeric, Product, Selection, Survey, Tolerance, Vector
 from hdr4me.survey.derived import Hash, Outer, Prefix
-from hdr4me.survey.schema import Tolerance
 from hdr4me.survey.times import Calendar, Time
 
 AUDIENCES = ("user", "dpo")
