@@ -79,6 +79,11 @@ PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: hd.compare(FRAME, epsilon=1.0, columns=["agee"]),
         "one of age, smoker; did you mean 'age'",
     ),
+    "rows of a statistic with a typo": (lambda: ANSWER.of("frequencies"), "did you mean 'frequency'"),
+    "confidence as text": (
+        lambda: Any_.ask(TALLY, "mean").table("95 %"),
+        "must lie strictly between 0 and 1",
+    ),
     "method with a typo": (lambda: ANSWER.recalibrate("bays"), "did you mean 'bayes'"),
     "one choice as an object": (
         lambda: hd.Client(hd.Survey(hd.Schema([hd.Selection("s", ["a", "b"], 1)]))).report({"s": {"a": 1}}),

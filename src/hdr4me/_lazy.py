@@ -27,7 +27,10 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
 
     def load(name: str) -> Any:
         if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            message = f"module {package!r} has no attribute {name!r}"
+            raise AttributeError(
+                message, name=name, obj=sys.modules[package]
+            )  # Python suggests the nearest name
         if modules[name] == package:
             return import_module(f"{package}.{name}")
         value = getattr(import_module(modules[name]), name)

@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
-from hdr4me.errors import InvalidInput, nearest
+from hdr4me.errors import InvalidInput
 
 T = TypeVar("T")
 
@@ -61,8 +61,7 @@ class Registry(Generic[T]):
 
     def __getitem__(self, name: str) -> T:
         if not isinstance(name, str) or name not in self:
-            near = nearest(name, self.names) if isinstance(name, str) else ""
-            raise InvalidInput.of(self.noun, name, f"one of {', '.join(self.names)}{near}")
+            raise InvalidInput.of(self.noun, name, f"one of {', '.join(self.names)}")
         item = self._items[name]
         if isinstance(item, str):
             module, _, attribute = item.partition(":")

@@ -172,3 +172,12 @@ def test_derived_inputs_are_described_by_what_they_are_made_from() -> None:
         '"word": "example"',
     ):
         assert sentence in text
+
+
+def test_the_annex_has_the_margins_of_the_plan() -> None:
+    """In own units, as the plan and the survey document have them."""
+    schema = hd.Schema([hd.Numeric("delay", -30, 210, unit="min"), hd.Categorical("late", ["no", "yes"])])
+    plan = hd.plan(schema=schema, epsilon=2.0, tolerance=0.1)
+    page = hd.explain(plan.best.survey(schema), "dpo").markdown()
+    assert "delay ±12 min and late ±0.1; all at once with 95 % probability" in page
+    assert "planned margins" not in hd.explain(hd.Survey(schema), "dpo").markdown()

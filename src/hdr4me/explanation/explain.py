@@ -15,7 +15,7 @@ from hdr4me.explanation.odds import guess, report_ratio, share
 from hdr4me.io.report import Report
 from hdr4me.pages.counted import counted, listed
 from hdr4me.pages.document import Block, Table, section, to_html, to_markdown
-from hdr4me.survey import Categorical, Dimension, Numeric, Product, Selection, Survey, Vector
+from hdr4me.survey import Categorical, Dimension, Numeric, Product, Selection, Survey, Tolerance, Vector
 from hdr4me.survey.derived import Hash, Outer, Prefix
 from hdr4me.survey.times import Calendar, Time
 
@@ -271,6 +271,15 @@ def _proof(survey: Survey) -> list[Block]:
     )
 
 
+def _margins(planned: Tolerance, survey: Survey) -> str:
+    """The tolerance of the plan, for each dimension in its own units."""
+    units = {x.name: f" {getattr(x, 'unit', None) or ''}".rstrip() for x in survey.schema}
+    each = [f"{name} ±{own:g}{units[name]}" for name, own in planned.by_dimension.items()]
+    more = [counted(len(each) - _SHOWN, "more dimension")] if len(each) > _SHOWN else []
+    together = "all at once" if planned.jointly else "each"
+    return f"{listed([*each[:_SHOWN], *more])}; {together} with {100 * planned.probability:g} % probability"
+
+
 def _identity(survey: Survey) -> list[Block]:
     rows: list[list[object]] = [
         ["fingerprint (SHA-256 of the canonical document)", survey.fingerprint],
@@ -281,6 +290,8 @@ def _identity(survey: Survey) -> list[Block]:
         ["ε of one answer", survey.epsilon_per_answer],
         ["size of a report in bytes", survey.report_size],
     ]
+    if survey.tolerance is not None:
+        rows.append(["planned margins of error", _margins(survey.tolerance, survey)])
     return section("Annex: the survey", Table(["property", "value"], rows))
 
 

@@ -356,8 +356,8 @@ def _stream(frame: Any, names: Sequence[Any]) -> pa.RecordBatchReader:
         _check_names(f"the {type(frame).__name__}", [str(name) for name in names], ())
         mixed = ", ".join(repr(name) for name in names if not _is_readable(frame, name))
         raise InvalidInput(
-            f"the {type(frame).__name__} cannot be read as Arrow columns: {mixed or 'a column'} mixes types; "
-            "convert it to numbers or strings"
+            f"the {type(frame).__name__} cannot be read as Arrow columns: {mixed or 'a column'} mixes types; convert "
+            "it to numbers or strings (also integers of 128 bits, which Arrow lacks)"
         ) from None
 
 

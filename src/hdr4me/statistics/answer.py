@@ -146,6 +146,10 @@ class Answer:
 
     def of(self, statistic: str) -> Answer:
         """The rows of one statistic, such as "mean" or "frequency"; empty if the answer has none."""
+        from hdr4me.statistics.statistic import STATISTICS
+
+        if statistic not in self.statistics:
+            STATISTICS[statistic]  # an error for an unknown name
         return self._taken([i for i, own in enumerate(self.statistics) if own == statistic])
 
     @property

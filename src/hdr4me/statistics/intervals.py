@@ -27,7 +27,7 @@ def quantile(confidence: float, answers: ArrayLike, n_joint: int = 1) -> NDArray
     For `n_joint` simultaneous intervals each one has the confidence^(1/n_joint) (Šidák 1967). The joint coverage of
     normal estimates is then at least `confidence`, whatever their correlation.
     """
-    if not 0.0 < confidence < 1.0:
+    if not isinstance(confidence, int | float | np.floating) or not 0.0 < confidence < 1.0:
         raise InvalidInput.of("confidence", confidence, "it must lie strictly between 0 and 1")
     outside = -np.expm1(np.log(confidence) / max(n_joint, 1))
     freedom = np.maximum(np.asarray(answers, np.float64) - 1.0, 1.0)
