@@ -36,7 +36,7 @@ def jobs() -> dict[str, Callable[[], Any]]:
     local = hd.engines.Local(threads=1)
     sampled = next(
         name for name in signature(hd.Survey).parameters if name.endswith("sampled")
-    )  # or n_sampled
+    )  # older versions have a prefix
     schema = hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(8)])
     labels = hd.Schema([hd.Categorical("city", [str(i) for i in range(100)])])
     surveys = {
