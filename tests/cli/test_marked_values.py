@@ -31,7 +31,7 @@ COMMANDS = (
     "tally survey.json {} -o t.tally --strict",
     "estimate {}",
     "explain {}",
-    "reproduce own --data {} --users 9999999",
+    "study {} --users 9999999",
     "tables {}",
     "rounds {}",
 )

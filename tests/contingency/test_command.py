@@ -56,6 +56,7 @@ def test_a_table_with_its_files(folder: Path, tmp_path: Path, capsys: pytest.Cap
     assert "Shares, 95 % confidence intervals" in shown.out
     assert "do not preserve relations" in shown.err
     assert all(path.stat().st_size > 100 for path in files)
+    assert "the fit does not shorten them" in files[0].read_text("utf-8")
     assert pq.read_table(files[3]).num_rows == 500
     assert pq.read_table(files[3]).column_names == ["sex", "age", "smoker"]
 

@@ -147,4 +147,7 @@ def _page(
         picture = [pages.figure(one.plot(), name)] if len(one.names) == 2 else []
         why = [pages.paragraph(one.note)] if one.note else []
         parts.append(pages.section(name, *picture, *why, cells))
-    return pages.page(title, "Tables of several attributes, fitted to the answers of all questions.", *parts)
+    how = "Intervals are those of the direct estimates, extended to the fitted share: the fit does not shorten them."
+    return pages.page(
+        title, f"Tables of several attributes, fitted to the answers of all questions. {how}", *parts
+    )

@@ -24,6 +24,7 @@ LARGEST_CLIQUE = 100_000  # cells of a clique of a larger domain
 # Standard deviations by which independence must fit worse than noise alone before the fit leaves it; from
 # `benchmarks/joint_tables.py`, and tested by tests/contingency/test_tables.py.
 _CHANCE = 3.0
+_ALONE = 4.0  # the same for a single table, of which there are many
 _STEPS = 150
 
 
@@ -170,11 +171,11 @@ def fit(shape: Sequence[int], measured: Sequence[Measured], margins: Sequence[Fl
     """The joint distribution of attributes that minimizes Σ (table − measured)²/variance, from independence on.
 
     Entropic mirror descent: the step is halved until the loss falls, and grows after each success. It stops when the
-    tables agree with what was measured as well as the noise allows (the discrepancy principle), because further steps
-    would fit the noise. The fit itself follows a part of the noise, a larger one the stronger the relations are: if the
-    loss of independence is s times that of noise alone, the fit stops at 1/√s of the loss of noise alone. Where
-    independence is a standard deviation or two too far from the measured tables, that may be chance: with a score of
-    z standard deviations, the fit stops at _CHANCE²/max(z, _CHANCE) of them.
+    tables together agree with what was measured as well as the noise allows (the discrepancy principle): further steps
+    would fit the noise. Where independence is a standard deviation or two too far from the measured tables, that
+    may be chance: with a score of z standard deviations, the fit stops at _CHANCE²/max(z, _CHANCE) of them. Then only
+    the tables that alone do not agree (`_bound`) are fitted further, because a small table with a strong relation has
+    little weight among many cells.
     """
     measured = [table.agreeing(margins) for table in measured if table.free]
     model = Joint(shape, cliques_of(shape, measured, margins))
@@ -192,26 +193,30 @@ def fit(shape: Sequence[int], measured: Sequence[Measured], margins: Sequence[Fl
         excess = [chance**2 / max(_dependence(table, margins), chance) for table in used]
         enough += sum(x * np.sqrt(2 * table.free) for x, table in zip(excess, used, strict=True))
 
-    def loss(found: Mapping[Names, Floats]) -> float:
-        return sum(float(np.sum((found[t.names] - t.shares) ** 2)) / t.variance for t in used)
+    def loss(found: Mapping[Names, Floats], some: Sequence[Measured]) -> float:
+        return sum(float(np.sum((found[t.names] - t.shares) ** 2)) / t.variance for t in some)
 
     tables = model.tables(wanted)
     spread = float(np.sqrt(2 * max(enough, 1.0)))
-    score = (loss(tables) - enough) / spread
-    enough = enough / _signal(measured, margins) ** 0.5 + _CHANCE**2 / max(score, _CHANCE) * spread
-    now, step = loss(tables), 0.1 * min((t.variance for t in used), default=1.0)
+    score = (loss(tables, used) - enough) / spread
+    enough += _CHANCE**2 / max(score, _CHANCE) * spread
+    bounds = {table.names: _bound(table, margins) for table in used}
+    step = 0.1 * min((t.variance for t in used), default=1.0)
     for _ in range(_STEPS):
-        if now <= enough:
+        active = used
+        if loss(tables, used) <= enough:
+            active = [t for t in used if loss(tables, [t]) > bounds[t.names]]
+        if not active:
             break
         slopes = [np.zeros(model.cells(clique)) for clique in model.cliques]
         for c, clique in enumerate(model.cliques):
-            _add_slopes(slopes[c], clique, [t for t in used if model.home(t.names) == c], tables)
-        before = now
+            _add_slopes(slopes[c], clique, [t for t in active if model.home(t.names) == c], tables)
+        before = loss(tables, active)
         while True:
             moved = [potential - step * slope for potential, slope in zip(potentials, slopes, strict=True)]
             model.set(moved)
             tables = model.tables(wanted)
-            now = loss(tables)
+            now = loss(tables, active)
             if now <= before or step < 1e-12 * max(1.0, before):
                 break
             step /= 2
@@ -262,10 +267,16 @@ def _dependence(table: Measured, margins: Sequence[Floats]) -> float:
     return excess / float(np.sqrt(2 * table.free))
 
 
-def _signal(measured: Sequence[Measured], margins: Sequence[Floats]) -> float:
-    """The loss of independence over that of noise alone, in all tables; at least 1."""
-    excess = sum(_dependence(table, margins) * float(np.sqrt(2 * table.free)) for table in measured)
-    return max(1.0, 1.0 + excess / max(sum(table.free for table in measured), 1))
+def _bound(table: Measured, margins: Sequence[Floats]) -> float:
+    """The loss of one table up to which it agrees with what was measured.
+
+    It is that of noise alone and _ALONE²/max(z, _ALONE) standard deviations, with the score z of independence. A close
+    fit follows a part of the noise: if independence has significantly more than s times the loss of noise alone, the
+    bound has 1/√s of it.
+    """
+    score, spread = _dependence(table, margins), float(np.sqrt(2 * table.free))
+    signal = 1.0 + max(0.0, score - 2 * _CHANCE) * spread / table.free
+    return table.free / signal**0.5 + _ALONE**2 / max(score, _ALONE) * spread
 
 
 def _chance(measured: Sequence[Measured]) -> float:

@@ -138,6 +138,10 @@ class Tables:
         noted = f"; {len(self.notes):,} with notes" if self.notes else ""
         return f"<Tables of {', '.join(self.attributes)}: {len(self.sources)} measured{assumed}{noted}>"
 
+    @cached_property
+    def _known(self) -> dict[str, Answer]:
+        return {}
+
     @property
     def independent(self) -> bool:
         """Whether no question asks two attributes together, so that independence is assumed."""
@@ -176,7 +180,7 @@ class Tables:
             nothing = np.full(shape, np.nan)
             note = INDEPENDENT if self.independent else MODEL
             return Contingency(names, categories, shares, nothing, nothing, nothing, nothing, note=note)
-        rows = {q: self.answer.frequencies(q) for q in asked}
+        rows = {q: self._rows(q) for q in asked}
         cells = {q: self._cells(q, names) for q in asked}
         weight = {q: 1 / float(np.sum(rows[q].standard_error ** 2)) for q in asked}
         weight = {q: own / sum(weight.values()) for q, own in weight.items()}
@@ -207,6 +211,12 @@ class Tables:
         low, high = np.minimum(low, shares), np.maximum(high, shares)
         both = direct.reshape(shape), error.reshape(shape)
         return Contingency(names, categories, shares, low, high, *both, covariance)
+
+    def _rows(self, question: str) -> Answer:
+        """The direct estimates of a question."""
+        if question not in self._known:
+            self._known[question] = self.answer.frequencies(question)
+        return self._known[question]
 
     def _cells(self, question: str, names: Sequence[str]) -> NDArray[np.int64]:
         """For each combination of a question, the number of its cell in the table of some of its attributes."""

@@ -192,9 +192,12 @@ def joint_covariance(
     f = np.maximum(shares, 0.0)
     f /= f.sum()
     noise = channel.response.covariance(np.eye(f.size), f)
-    matrix = (cells == np.arange(sums)[:, None]).astype(np.float64)
     covariance = sampled_variance(noise, np.diag(f) - np.outer(f, f), users, 1.0 / answers)
-    return np.asarray(matrix @ covariance @ matrix.T)
+    order = np.argsort(cells, kind="stable")
+    first = np.searchsorted(cells[order], np.arange(sums))
+    for axis in (0, 1):
+        covariance = np.add.reduceat(covariance.take(order, axis), first, axis)
+    return covariance
 
 
 def fieller(
