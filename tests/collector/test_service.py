@@ -10,17 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from collector_memory import MemoryStore, memory_store
 from collector_service import Service, serving
 
+from hdr4me.cli.collector import start
 from hdr4me.client import Client
 from hdr4me.collector.access import digest
-from hdr4me.collector.answers import Answers, Asked
+from hdr4me.collector.answers import Answers, Asked, as_csv
 from hdr4me.collector.batch import Batch
-from hdr4me.collector.config import Limits
+from hdr4me.collector.config import Limits, Settings
 from hdr4me.collector.errors import StoreFull, StoreUnavailable
 from hdr4me.collector.stores.protocol import ANYONE
+from hdr4me.engines import Local
+from hdr4me.errors import FormatError
 from hdr4me.io.arrow import dumps
 from hdr4me.io.report import pack
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
@@ -538,6 +542,30 @@ def test_a_round_after_the_row_budget_has_no_intervals() -> None:
     both = answers.series(surveys[0].series, Asked(), memoized=True)
     assert "cannot be estimated" in both["advice"][-1]
     assert answers.tally(2).round_number is None  # the snapshot, which other threads use, is as it was
+
+
+def test_a_data_quality_report_is_shown_beside_the_rows_it_concerns(tmp_path: Path) -> None:
+    schema = Schema([Numeric("income", 0, 100, default=50), Numeric("age", 0, 100)])
+    survey = Survey(schema, epsilon=1.0, sampled=2)
+    records = pa.table({"income": [20.0, None, None, 40.0] * 25, "age": [30.0] * 100})
+    Local().perturb(records, survey, tmp_path / "reports.arrow", on_quality=lambda quality: None)
+    file = tmp_path / "_reports.arrow.quality.json"
+    store = memory_store(survey, SURVEY)
+    reports = (Client(survey).report({"income": 5, "age": 31}), a_report())
+    for number, (own, report) in enumerate(zip((survey, SURVEY), reports, strict=True), start=1):
+        store.write([Batch(number, 0, secrets.token_bytes(16 * 20), report.to_bytes(own) * 20)])
+    answers = Answers(store, 5, None, [str(file)])
+    found = answers.document(1, Asked())
+    income, age = found["rows"]
+    assert "50 of 100 values (50 %) are missing and count as 50" in income["note"]
+    assert "values" not in age["note"]
+    assert "(50 %) are missing" in as_csv(found)
+    assert "(50 %) are missing" in answers.series(survey.series, Asked(), memoized=False)["rows"][0]["note"]
+    other = answers.document(2, Asked())["rows"]  # of another survey
+    assert not any("values" in row.get("note", "") for row in other)
+    file.write_text("{}")
+    with pytest.raises(FormatError, match=r"quality\.json is not a data-quality report"):
+        start(Settings(str(tmp_path / "a.db"), data_quality=(str(file),)), survey, host="127.0.0.1", port=0)
 
 
 def test_a_later_round_without_a_declared_row_budget_says_what_is_unknown() -> None:

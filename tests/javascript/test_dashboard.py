@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hdr4me.client import Client
 from hdr4me.collector import open_store
 from hdr4me.collector.access import digest
+from hdr4me.engines import Local
 from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey, Vector
 from hdr4me.tally.file import loads
 
@@ -34,6 +36,7 @@ ADMIN, READ = "a" * 43, "r" * 43
 LEAST = 20
 LINES = "application/x-ndjson"
 TOWNS = [f"town {k:02d}" for k in range(30)]
+BATCH = Survey(Schema([Numeric("income", 0, 100, default=50)]), epsilon=4.0, name="batch")
 RENEW = "document.dispatchEvent(new Event('visibilitychange'))"
 
 
@@ -100,13 +103,16 @@ class Running:
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("collector")
     made_survey("first round").save(folder / "survey.json")
+    Local().perturb(
+        pa.table({"income": [20.0, None] * 50}), BATCH, folder / "a.parquet", on_quality=lambda quality: None
+    )
     with closing(open_store(folder / "c.db")) as store:
         store.add_token(digest(READ), "read")
         store.add_token(digest(ADMIN), "admin")
     command = [sys.executable, "-m", "hdr4me", "serve", "survey.json", "--database", "c.db", "--port", "0"]
     process = subprocess.Popen(
         [*command, "--open-uploads", "--link", "--min-reports", str(LEAST),
-         "--tolerance", "0.01"],
+         "--tolerance", "0.01", "--data-quality", "_a.parquet.quality.json"],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "300"},
     )  # fmt: skip
@@ -211,7 +217,7 @@ def test_the_contents(opened: Any, shown: int) -> None:
     assert page.locator("#numbers tbody tr").count() == 1 + 3 + 30 + 4
     page.get_by_label("re-calibrated beside raw").check()
     page.locator(".keys").get_by_text("re-calibrated").wait_for()
-    assert page.locator("#numbers thead th").count() == 10
+    assert page.locator("#numbers thead th").count() == 11  # with notes on small samples
     assert page.locator("svg:not([aria-label])").count() == 0
 
 
@@ -354,6 +360,14 @@ def test_every_kind_of_dimension_is_drawn(opened: Any, collector: Running) -> No
     drawn = page.locator("#answers figure").nth(1).text_content()
     assert "pets: number chosen" in drawn
     assert "not verified here" in page.locator("#survey").inner_text()
+
+
+def test_notes_on_data_quality_are_beside_the_rows(opened: Any, collector: Running) -> None:
+    page = opened(collector.open(BATCH, 40))
+    note = "50 of 100 values (50 %) are missing and count as 50"
+    assert note in page.locator("#answers-body").inner_text()
+    page.locator("#answers-table summary, #answers-numbers summary").first.click()
+    assert note in page.locator("#numbers tbody tr").first.inner_text()
 
 
 def test_it_looks_again_by_itself_and_reports_when_the_collector_is_gone(

@@ -108,6 +108,10 @@ def serve(
         float | None, Option(help="Planned tolerance as in hdr4me plan; default: the survey's.")
     ] = None,
     rate: Annotated[float, Option(help="Largest number of reports per second and upload token.")] = 100_000.0,
+    data_quality: Annotated[
+        Texts,
+        Option(metavar="<file>", help="Data-quality report of records that were sent (repeatable)."),
+    ] = None,
 ) -> None:
     """Collect reports over HTTP. Each upload is stored on disk before it is confirmed.
 
@@ -133,6 +137,7 @@ def serve(
             origins=tuple(allow_origin or ()),
             retain_days=retain_days,
             tolerance=tolerance,
+            data_quality=tuple(data_quality or ()),
             limits=Limits(rate=rate),
         )
         several = workers == 1 or settings.is_postgres
@@ -166,10 +171,13 @@ def start(
     """Prepare the store, then serve until stopped."""
     from hdr4me.collector import open_store
     from hdr4me.collector.serve import bind, run, run_workers, with_secrets
+    from hdr4me.io.quality import read_quality
 
     with closing(bind(host, port)) as sock:
         with closing(open_store(settings.database)) as store:
             opened = _open_round(store, document, new_round)
+            for round in store.rounds():  # an unreadable report stops the start, not an answer
+                read_quality(settings.data_quality, store.survey(round.fingerprint))
             _check_uploads(store, open_uploads)
             if opened is not None and prepare is not None:
                 prepare(store, opened)

@@ -18,6 +18,7 @@ from hdr4me.atomic import write_bytes
 from hdr4me.collector.errors import Refusal
 from hdr4me.collector.stores.protocol import Quarantine, Round, Store
 from hdr4me.errors import HDR4MEError
+from hdr4me.io.quality import read_quality
 from hdr4me.pages.answer import as_csv as rows_as_csv
 from hdr4me.pages.html import FIELDS, provenance
 from hdr4me.statistics.intervals import quantile
@@ -93,11 +94,13 @@ class Answers:
     """Answers about rounds with at least `min_reports` reports; the methods are called in threads.
 
     All queries, workers and restarts share the snapshots in `folder`. Otherwise each of them would show a different
-    moment, and the difference could be one report.
+    moment, and the difference could be one report. The rows have the notes of the data-quality reports in `quality`.
     """
 
-    def __init__(self, store: Store, min_reports: int, folder: Path | None = None) -> None:
-        self._store, self._least = store, min_reports
+    def __init__(
+        self, store: Store, min_reports: int, folder: Path | None = None, quality: Sequence[str] = ()
+    ) -> None:
+        self._store, self._least, self._quality = store, min_reports, quality
         self._folder = folder
         self._snapshots: dict[int, Snapshot] = {}
         self._lock = threading.Lock()
@@ -158,7 +161,7 @@ class Answers:
         if found is None:
             series = [round.number for round in self._store.rounds() if round.series == tally.survey.series]
             place, declared = series.index(number) + 1, declared_budget(tally.survey) is not None
-            found = estimated(_of_round(tally, place if declared else 1), asked)
+            found = estimated(self._of_round(tally, place if declared else 1), asked)
             if place > 1 and not declared:
                 found["advice"].append(UNDECLARED)
             if len(held.documents) >= _KEPT:
@@ -181,16 +184,25 @@ class Answers:
         numbers = [round.number for round in rounds if round.number not in left_out]
         places = [k for k, round in enumerate(rounds, start=1) if round.number in numbers]
         if not memoized or len(tallies) == 1:
-            found = estimated(_of_round(together(tallies), places[0] if memoized else 1), asked)
+            found = estimated(self._of_round(together(tallies), places[0] if memoized else 1), asked)
         elif asked.recalibrate is not None:
             raise Refusal(
                 400,
                 "averages of memoized responses are not re-calibrated: ask for one round, or for noise=fresh",
             )
         else:
-            tallies = [_of_round(tally, 1) for tally in tallies]  # `stale_slack` allows for stale responses
+            tallies = [
+                self._of_round(tally, 1) for tally in tallies
+            ]  # `stale_slack` allows for stale responses
             found = estimated(tallies[0], asked) | _averaged(tallies, places, asked.confidence)
         return {**found, "series": series, "rounds": numbers, "too_few_reports": left_out}
+
+    def _of_round(self, tally: Tally, number: int) -> Tally:
+        """The tally with its number in the series and data quality; threads share snapshots, which do not change."""
+        found = copy(tally)
+        found.round_number = number
+        found.data_quality = read_quality(self._quality, tally.survey)
+        return found
 
 
 def estimated(tally: Tally, asked: Asked) -> dict[str, Any]:
@@ -213,13 +225,6 @@ def together(tallies: Sequence[Tally]) -> Tally:
         total.counts += tally.counts
         total.n_reports += tally.n_reports
     return total
-
-
-def _of_round(tally: Tally, number: int) -> Tally:
-    """The tally with its number in the series; snapshots are shared between threads and stay as they are."""
-    found = copy(tally)
-    found.round_number = number
-    return found
 
 
 def _averaged(tallies: Sequence[Tally], numbers: Sequence[int], confidence: float) -> dict[str, Any]:
@@ -252,5 +257,6 @@ def as_csv(document: dict[str, Any]) -> str:
     """The rows of an answer as `hdr4me estimate --output FILE.csv` writes them."""
     rows = document["rows"]
     several = not {row["statistic"] for row in rows} <= {"mean", "frequency"}
+    noted = ("note",) * any(row.get("note") for row in rows)
     columns = ("dimension", "statistic", *COLUMNS[1:]) if several else COLUMNS
-    return rows_as_csv(rows, columns, {field: document[field] for field in FIELDS})
+    return rows_as_csv(rows, (*columns, *noted), {field: document[field] for field in FIELDS})

@@ -45,6 +45,7 @@ class Settings:
     origins: tuple[str, ...] = ()  # origins (https://example.org) whose pages may call the collector
     retain_days: int = 7  # days after closing until only the tally of a round is kept
     tolerance: float | None = None  # the planned tolerance, as in `hd.plan`; by default that of the survey
+    data_quality: tuple[str, ...] = ()  # data-quality reports of records that were sent in batches
     secret: bytes = b""  # signs sessions; the same in all workers
     link_key: str = ""  # the key of the dashboard's link
     run_folder: str = ""  # a folder of this run that all workers share

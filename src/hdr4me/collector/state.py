@@ -206,7 +206,7 @@ class Collector:
         self.rates, self.deletions = Rates(self.limits.rate), Rates(self.limits.deletions)
         self.requests = Requests()
         self.body_bytes, self.connections = Shares(self.limits.waiting_bytes), Shares(self.limits.connections)
-        self.answers = Answers(store, settings.min_reports, settings.snapshots)
+        self.answers = Answers(store, settings.min_reports, settings.snapshots, settings.data_quality)
         self.forms: dict[int, Forms] = {}  # by the number of the round
         self.rounds: list[Round] = []
         self.open_rounds: frozenset[int] = frozenset()

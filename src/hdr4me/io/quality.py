@@ -189,7 +189,12 @@ def save_quality(quality: DataQuality | None, survey: Survey, path: FilePath) ->
 
 def load_quality(paths: Iterable[FilePath], survey: Survey) -> DataQuality | None:
     """The sum of the data-quality reports that belong to these files; None if there is none."""
-    found = [_read(path, survey) for path in map(quality_path, paths) if path.is_file()]
+    return read_quality([path for path in map(quality_path, paths) if path.is_file()], survey)
+
+
+def read_quality(files: Iterable[FilePath], survey: Survey) -> DataQuality | None:
+    """The sum of data-quality reports, of which those about other surveys are left out; None if there is none."""
+    found = [_read(Path(file), survey) for file in files]
     return sum(found[1:], found[0]) if found else None
 
 
@@ -202,7 +207,7 @@ def _read(path: Path, survey: Survey) -> DataQuality:
             return DataQuality.empty(survey)
         rows = [[row[field] for field in FIELDS] for row in document["columns"]]
         counts = np.array(rows, np.int64).reshape(len(survey.schema), len(FIELDS))
-    except (ValueError, KeyError, TypeError, OverflowError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         raise FormatError(
             f"{path} is not a data-quality report: remove it, or restore it from a backup"
         ) from None

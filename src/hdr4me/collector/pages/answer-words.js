@@ -15,14 +15,12 @@ export const plain = (name) => name.replaceAll("_", " ");
 
 const list = (texts) => (texts.length < 2 ? texts.join("") : `${texts.slice(0, -1).join(", ")} and ${texts.at(-1)}`);
 
-/** The questions of a document of either version: {dimensions, channel}. */
-export const questionsOf = ({ version, dimensions, randomizers, questions, channels }) =>
-  version === 1
-    ? dimensions.map((dimension) => ({ dimensions: [dimension], channel: randomizers[dimension.randomizer] }))
-    : questions.map((question) => ({
-        dimensions: question.dimensions.map((j) => dimensions[j]),
-        channel: channels[question.channel],
-      }));
+/** The questions of a survey document: {dimensions, channel}. */
+export const questionsOf = ({ dimensions, questions, channels }) =>
+  questions.map((question) => ({
+    dimensions: question.dimensions.map((j) => dimensions[j]),
+    channel: channels[question.channel],
+  }));
 
 const sizeOf = ({ categories, edges, buckets, prefix }) =>
   prefix ? sizeOf(prefix[0]) : (buckets ?? edges?.length - 1) || categories.length;

@@ -8,6 +8,7 @@ const TOP = 12;
 const MOST_MEANS = 24;
 const MOST_PICTURES = 24;
 const MOST_ROWS = 600;
+const MOST_NOTES = 5;
 
 const SHARES = new Set(["frequency", "chosen", "share"]);
 
@@ -46,6 +47,7 @@ export function top(rows, most = TOP) {
   return new Set(largest.map(({ category }) => category));
 }
 
+const noteOf = ({ dimension, note }) => plain(`${dimension}: ${note}`);
 const named = ({ category, statistic }) => (category === null ? plain(statistic) : category);
 const value = ({ estimate, lower, upper }) =>
   lower === null ? number(estimate) : `${number(estimate)} ± ${number(Number(((upper - lower) / 2).toPrecision(2)))}`;
@@ -176,6 +178,10 @@ export function heading(documents, { without, together }) {
     ),
   ];
   const better = documents["re-calibrated"];
+  if (!better) lines.push(...documents.raw.advice.map((text) => p(text, "hint")));
+  const noted = new Set(documents.raw.rows.filter(({ note }) => note).map(noteOf));
+  lines.push(...[...noted].slice(0, MOST_NOTES).map((text) => p(text, "hint")));
+  if (noted.size > MOST_NOTES) lines.push(p(`${count(noted.size - MOST_NOTES)} more notes: see the table.`, "hint"));
   if (better) {
     const key = ["raw", "re-calibrated"].map((kind) => make("span", { className: `key ${kind}` }, kind));
     lines.push(make("p", { className: "keys" }, ...key));
@@ -194,10 +200,12 @@ export function numbers(documents) {
   const [raw, better] = [documents.raw.rows, documents["re-calibrated"]?.rows];
   const columns = ["dimension", "statistic", "estimate", "lower", "upper", "answers", "status"];
   if (better) columns.splice(5, 0, "re-calibrated", "lower", "upper");
+  const noted = raw.some(({ note }) => note);
+  if (noted) columns.push("note");
   const lines = raw.slice(0, MOST_ROWS).map((row, k) => {
     const values = [row.estimate, row.lower, row.upper];
     if (better) values.push(better[k]?.estimate, better[k]?.lower, better[k]?.upper);
-    return [plain(row.dimension), named(row), ...values.map(number), count(row.answers), row.status];
+    return [plain(row.dimension), named(row), ...values.map(number), count(row.answers), row.status, ...(noted ? [plain(row.note ?? "")] : [])];
   });
   const rest = raw.length - lines.length;
   const caption =
