@@ -586,7 +586,7 @@ const dimensionOf = ({ type, ...rest }, dimensions) => {
   // Python writes no field that is null or false.
   check(isText(rest.name) && rest.name && Object.values(rest).every((value) => (value ?? false) !== false));
   check([, true].includes(rest.optional));
-  if (!dimensionKinds[type]) stop("Unsupported", `type ${type}`);
+  if (!dimensionKinds[type]) stop("Unsupported", `${type} dimensions`);
   return dimensionKinds[type](rest, dimensions);
 };
 
