@@ -307,12 +307,12 @@ JAVASCRIPT: dict[str, tuple[str, str]] = {
         "FormatError: invalid survey",
     ),
     "a schema as a survey": ("Client.open({dimensions: []}, options)", "FormatError: invalid survey"),
-    "dates": ("Client.open(dates, options)", "Unsupported: dimensions of type time are not supported"),
+    "dates": ("Client.open(dates, options)", "Unsupported: time dimensions"),
     "weekdays": (
         "Client.open(weekdays, options)",
-        "Unsupported: dimensions of type calendar are not supported",
+        "Unsupported: calendar dimensions",
     ),
-    "a vector": ("Client.open(vector, options)", "Unsupported: dimensions of type vector are not supported"),
+    "a vector": ("Client.open(vector, options)", "Unsupported: vector dimensions"),
     "two answers": (
         "client.answer(good).then(() => client.answer(good))",
         "BudgetExceeded: budget is spent",

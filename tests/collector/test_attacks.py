@@ -800,8 +800,19 @@ def test_deletions_are_limited(small_survey: Survey) -> None:
         statuses = [(await service.call("DELETE", PATH, body)).status for _ in range(70)]
         assert statuses.count(404) >= 60
         assert statuses[-1] == 429
+        assert service.collector.deletions.take("another address", 1) == 0
 
     serving(memory_store(small_survey), work, limits=Limits(deletions=1.0))
+
+
+def test_the_memory_of_rates_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hdr4me.collector import access
+
+    monkeypatch.setattr(access, "_MOST_SENDERS", 5)
+    monkeypatch.setattr("time.monotonic", lambda: 0.0)
+    rates = access.Rates(1.0)
+    assert [rates.take(sender, 60) for sender in (0, 1, 2, 3, 4, 0, 5)] == [0.0] * 5 + [60.0, 0.0]
+    assert list(rates._buckets) == [2, 3, 4, 0, 5]
 
 
 def test_no_id_is_part_of_an_address(small_survey: Survey) -> None:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +187,33 @@ def test_reports_arrive_over_tls_and_nothing_about_them_is_logged(
             if proxy is nginx:
                 httpx.get(f"http://{host}:{plain}/v1/rounds/1/reports/{ids[1]}")
     assert_nothing_is_logged(tmp_path / "logs", ids)
+
+
+def test_open_requests_of_one_address_do_not_fill_nginx(tmp_path: Path, small_survey: Survey) -> None:
+    """Of forty uploads that do not end, those beyond the limit are refused; another address is served."""
+    if shutil.which("nginx", path=FOUND) is None or shutil.which("openssl") is None:
+        pytest.skip("needs nginx and openssl")
+    trust = certificate(tmp_path)
+    tls, plain = free_port(), free_port()
+    head = b"POST /v1/rounds/1/reports HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf"
+    with live(memory_store(small_survey)) as (url, _):
+        command, _ = nginx(tmp_path, int(url.rpartition(":")[2]), tls, plain)
+        with running(command, tmp_path, tls), ExitStack() as stack:
+            held = []
+            for _ in range(40):
+                sock = socket.create_connection(("127.0.0.1", tls), 10)
+                held.append(stack.enter_context(trust.wrap_socket(sock, server_hostname="localhost")))
+                held[-1].sendall(head)
+            refused = 0
+            for talk in held:
+                talk.settimeout(0.1)
+                with suppress(TimeoutError):
+                    refused += talk.recv(100).startswith(b"HTTP/1.1 503")
+            assert refused == 8
+            other = httpx.HTTPTransport(verify=trust, local_address="127.0.0.2")
+            with httpx.Client(base_url=f"https://localhost:{tls}", transport=other) as client:
+                assert client.get("/healthz").status_code == 200
+    assert_nothing_is_logged(tmp_path / "logs", [])
 
 
 BOOT = """

@@ -248,6 +248,10 @@ def hostile() -> dict[str, dict[str, Any]]:
 
 def test_short_hostile_documents_are_refused_and_do_not_block(tmp_path: Path) -> None:
     documents = hostile()
+    chain: Any = []
+    for _ in range(500):
+        chain = [chain]
+    documents["chains of lists"] = {**mixed(), "name": [chain] * 600}
     taken = javascript_accepts(list(documents.values()), tmp_path)
     assert [name for name, yes in zip(documents, taken, strict=True) if yes] == []
     assert [name for name, document in documents.items() if not python_refusal(document)] == []

@@ -20,6 +20,7 @@ from hdr4me.collector.errors import Refusal
 from hdr4me.collector.stores.protocol import ANYONE, Scope, Token
 
 SESSION_SECONDS = 12 * 3600
+_MOST_SENDERS = 10_000  # with a bucket each; beyond it the one that was not used for longest is forgotten
 _SHORTEST, _LONGEST = 32, 512  # characters of a token: a shorter one could be guessed
 
 
@@ -146,19 +147,21 @@ class Shares:
 
 @dataclass
 class Rates:
-    """A token bucket for each token, with the capacity of a minute, that fills at `rate` reports per second."""
+    """A token bucket for each sender, with the capacity of a minute, that fills at `rate` reports per second."""
 
     rate: float
-    _buckets: dict[int, tuple[float, float]] = field(default_factory=dict)
+    _buckets: dict[object, tuple[float, float]] = field(default_factory=dict)
 
-    def take(self, source: int, reports: int) -> float:
-        """Remove reports from a token's bucket; returns 0, or the seconds to wait if the bucket holds too few."""
+    def take(self, sender: object, reports: int) -> float:
+        """Remove reports from a sender's bucket; returns 0, or the seconds to wait if the bucket holds too few."""
         at, most = time.monotonic(), 60 * self.rate
-        left, before = self._buckets.get(source, (most, at))
+        left, before = self._buckets.pop(sender, (most, at))  # it is put back as the last one used
+        if len(self._buckets) >= _MOST_SENDERS:
+            del self._buckets[next(iter(self._buckets))]
         left = min(most, left + (at - before) * self.rate)
         wanted = min(float(reports), most)
         if left < wanted:
-            self._buckets[source] = (left, at)
+            self._buckets[sender] = (left, at)
             return (wanted - left) / self.rate
-        self._buckets[source] = (left - reports, at)
+        self._buckets[sender] = (left - reports, at)
         return 0.0

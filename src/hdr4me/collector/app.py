@@ -24,6 +24,7 @@ from starlette.types import ASGIApp
 
 from hdr4me.accounting.poisoning import manipulation_bounds
 from hdr4me.auditing.alarms import present_shares, watch
+from hdr4me.collector.access import sender_of
 from hdr4me.collector.answers import Asked, Snapshot, as_csv
 from hdr4me.collector.errors import Refusal
 from hdr4me.collector.export import write_parquet
@@ -239,7 +240,7 @@ class _Routes:
         id = id_of(text.encode("utf-8", "replace")) if isinstance(text, str) else None
         if id is None:
             raise Refusal(400, 'the body must be {"id": "32 hexadecimal digits"}')
-        if wait := self._c.deletions.take(0, 1):
+        if wait := self._c.deletions.take(sender_of(0, request.scope.get("client")), 1):
             raise Refusal(429, "too many deletions at once: try again later", retry_after=int(wait) + 1)
         if not await self._c.read(self._c.store.delete, number, id):
             raise Refusal(404, "there is no report of this id")
