@@ -69,13 +69,8 @@ def plan(
     quantiles: QUANTILES = None,
     rounds: Annotated[int, Option(help="2: also predict the gain of a second round (hdr4me refine).")] = 1,
     outputs: Annotated[
-        list[Path] | None,
-        Option(
-            "--output",
-            "-o",
-            metavar="<file>",
-            help="Write the survey (.json; needs --schema), a page (.html), figures (.png, .svg, .pdf) (repeatable).",
-        ),
+        opt.Files,
+        opt.written("the survey (.json; needs --schema), a page (.html), figures (.png, .svg, .pdf)"),
     ] = None,
     shuffled: Annotated[
         float | None,
