@@ -34,15 +34,13 @@ def jobs() -> dict[str, Callable[[], Any]]:
     numbers = rng.uniform(-1, 1, (n, 8))
     cities = pa.table({"city": pa.array(rng.integers(0, 100, n)).cast(pa.string())})
     local = hd.engines.Local(threads=1)
-    # The older version spells this parameter with a prefix.
+    survey_of: Callable[..., Any] = hd.Survey
     sampled = next(name for name in signature(hd.Survey).parameters if name.endswith("sampled"))
-    four: Any = {sampled: 4}
-    one: Any = {sampled: 1}
     schema = hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(8)])
     labels = hd.Schema([hd.Categorical("city", [str(i) for i in range(100)])])
     surveys = {
-        "numbers": (hd.Survey(schema, epsilon=2.0, mechanism="piecewise", **four), numbers),
-        "one of 8": (hd.Survey(schema, epsilon=2.0, mechanism="piecewise", **one), numbers),
+        "numbers": (survey_of(schema, epsilon=2.0, mechanism="piecewise", **{sampled: 4}), numbers),
+        "one of 8": (survey_of(schema, epsilon=2.0, mechanism="piecewise", **{sampled: 1}), numbers),
         "optimal": (hd.Survey(schema, epsilon=1.0), numbers),
         "unary": (hd.Survey(labels, epsilon=1.0, categorical="oue"), cities.slice(0, n // 4)),
         "subset": (hd.Survey(labels, epsilon=1.0, categorical="subset"), cities),

@@ -71,13 +71,9 @@ def estimate(
     ] = False,
     round_number: ROUND_NUMBER = None,
     outputs: Annotated[
-        list[Path] | None,
-        Option(
-            "--output",
-            "-o",
-            metavar="<file>",
-            help="Write rows (.csv, .parquet; -: CSV to standard output), a page (.html), figures (.png, .svg, "
-            ".pdf) (repeatable).",
+        opt.Files,
+        opt.written(
+            "rows (.csv, .parquet; -: CSV to standard output), a page (.html), figures (.png, .svg, .pdf)"
         ),
     ] = None,
     json: JSON = False,

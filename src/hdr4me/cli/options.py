@@ -57,18 +57,20 @@ class Command(TyperCommand):
 
 
 File = Path | None
+Files = list[Path] | None
 Texts = list[str] | None
+
+
+def written(what: str) -> Any:
+    """The option for the files that a command writes, one for each form of its results."""
+    return Option("--output", "-o", metavar="<file>", help=f"Write {what} (repeatable).")
+
+
 SURVEY = Annotated[Path, Argument(help="The survey file.")]
 OUTPUT = Annotated[Path, Option("--output", "-o", help="The file to write.")]
 JSON = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 VERBOSE = Annotated[bool, Option("--verbose", "-v", help="Also print details and all notes.")]
-RESULTS = Annotated[
-    list[Path] | None,
-    Option(
-        "--output", "-o", metavar="<file>",
-        help="Write the results: a page (.html) or figures (.png, .svg, .pdf) (repeatable).",
-    ),
-]  # fmt: skip
+RESULTS = Annotated[Files, written("the results: a page (.html) or figures (.png, .svg, .pdf)")]
 SCHEMA = Annotated[File, Option(help="A schema (.json, .toml) with ranges and categories.")]
 SAMPLED = Annotated[int, Option(help="Number of questions that each person answers.")]
 EPSILON = Annotated[float, Option(help="Privacy budget ε of one report.")]

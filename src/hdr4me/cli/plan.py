@@ -72,13 +72,8 @@ def plan(
         bool, Option("--second-round", help="Also predict the gain of a second round (hdr4me refine).")
     ] = False,
     outputs: Annotated[
-        list[Path] | None,
-        Option(
-            "--output",
-            "-o",
-            metavar="<file>",
-            help="Write the survey (.json; needs --schema), a page (.html), figures (.png, .svg, .pdf) (repeatable).",
-        ),
+        opt.Files,
+        opt.written("the survey (.json; needs --schema), a page (.html), figures (.png, .svg, .pdf)"),
     ] = None,
     shuffled: Annotated[
         float | None,

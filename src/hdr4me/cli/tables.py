@@ -37,13 +37,7 @@ def tables(
     ] = None,
     rows: Annotated[int, Option(help="Number of synthetic records.")] = 10_000,
     outputs: Annotated[
-        list[Path] | None,
-        Option(
-            "--output",
-            "-o",
-            metavar="<file>",
-            help="Write a page (.html), figures (.png, .svg, .pdf) or the cells (.csv) (repeatable).",
-        ),
+        opt.Files, opt.written("a page (.html), figures (.png, .svg, .pdf) or the cells (.csv)")
     ] = None,
     json: JSON = False,
 ) -> None:

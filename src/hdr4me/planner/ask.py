@@ -146,13 +146,21 @@ def plan(
     if solved and common is not None:
         setting = _solve(setting, solved, common, chosen)
     found = rank(setting, common, chosen, schema, solved, rank_by)
+    enough = None  # users who keep the tolerance, perhaps more than needed
     for attempt in range(_CORRECTIONS if solved else 0):
         assert common is not None
         over = found.reached / common
-        if found.kept >= chosen and not (attempt == 0 and solved == "users" and over < _ENOUGH):
-            break
+        if found.kept >= chosen:
+            if attempt or solved != "users" or over >= _ENOUGH:
+                break
+            enough = setting.users, found
         # The search uses continuous laws or interpolates, and the options use tables, so that results may differ.
         setting = _corrected(setting, solved, over if np.isfinite(over) else 1.0)
+        if (
+            enough and setting.users >= enough[0]
+        ):  # with fewer users the sample is small, and its bounds are wider
+            found = enough[1]
+            break
         found = rank(setting, common, chosen, schema, solved, rank_by)
     found = replace(found, asked=common, asked_own=own, left_out=left_out)
     if statistic != "mean" or quantiles is not None:
