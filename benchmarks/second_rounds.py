@@ -449,21 +449,25 @@ def combined(draws: int, rng: np.random.Generator) -> list[str]:
 
 
 def main(path: Path, draws: int) -> None:
-    """Both campaigns, seeded."""
-    rng = np.random.default_rng(20261118)
-    groups = combined(draws, rng)
-    rows = widths(columns(rng), draws, rng)
+    """All campaigns, seeded."""
+    rng, every = np.random.default_rng(20261118), columns(np.random.default_rng(20261118))
     text = [
         "# Second rounds, and groups that are combined",
         "",
-        f"{N:,} users, a fifth of them in the pilot; ± is one standard error of the "
-        "simulation. `benchmarks/second_rounds.py` explains the columns.",
+        f"{N:,} users, a fifth of them in the pilot; ± is one standard error of the simulation. "
+        "`benchmarks/second_rounds.py` explains the columns.",
         "",
-        *rows,
+        f"{50 * draws:,} draws for each line, with the true laws instead of those that `refine` fits:",
+        "",
+        *many(every, 50 * draws, rng),
+        "",
+        "With everything fitted:",
+        "",
+        *widths(dict([next(iter(every.items()))]), draws, rng),
         "",
         f"Two groups of 2,000 users with ε = 1 and ε = 4 ({2 * draws} draws); groups of one population, then of two.",
         "",
-        *groups,
+        *combined(draws, rng),
     ]
     path.write_text("\n".join(text) + "\n", encoding="utf-8")
 
