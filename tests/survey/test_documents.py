@@ -15,7 +15,7 @@ import hdr4me as hd
 
 NUMBERS = ("optimal", "optimal_mean", "piecewise", "square_wave", "laplace", "staircase", "hybrid")
 TEN = [str(k) for k in range(10)]
-CATEGORY = hd.Categorical("colour", TEN)
+CATEGORY = hd.Categorical("color", TEN)
 NUMBER = hd.Numeric("x", 0, 10)
 SURVEYS = {
     **{f"number, {name}": hd.Survey(hd.Schema([NUMBER]), 1.3, name) for name in NUMBERS},
@@ -30,7 +30,7 @@ SURVEYS = {
         hd.Schema([hd.Numeric(f"x{k}", 0, 1) for k in range(9)]), 2.5, blocks=[[f"x{k}" for k in range(9)]]
     ),
     "pair": hd.Survey(hd.Schema([NUMBER, hd.Numeric("y", 0, 1)]), 2.5, pairs=[("x", "y")]),
-    "selection": hd.Survey(hd.Schema([hd.Selection("colours", TEN, at_most=3)]), 1.5),
+    "selection": hd.Survey(hd.Schema([hd.Selection("colors", TEN, at_most=3)]), 1.5),
     "vector": hd.Survey(hd.Schema([hd.Vector("move", 5)]), 4.0),
     "two stages": hd.Survey(hd.Schema([NUMBER, CATEGORY]), 1.0, memoized_epsilon=2.0),
 }
