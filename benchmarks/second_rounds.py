@@ -22,7 +22,10 @@ import numpy as np
 
 import hdr4me as hd
 from hdr4me.engines import Local
+from hdr4me.mechanisms import mechanism as named
+from hdr4me.statistics import predict
 from hdr4me.statistics.predict import predict_rounds
+from hdr4me.statistics.rounds import NarrowedMean
 from more_statistics import Floats, counts_of, real_columns
 
 N, SHARE, BUDGETS = 40_000, 0.2, (1.0, 2.0, 4.0, 8.0)
@@ -318,6 +321,86 @@ def widths(data: dict[str, Floats], draws: int, rng: np.random.Generator) -> lis
     return lines
 
 
+def many(data: dict[str, Floats], draws: int, rng: np.random.Generator) -> list[str]:
+    """The same with thousands of draws: laws that `refine` fits are replaced by the true ones, and N is normal."""
+    lines = [
+        "| values | ε | control | narrowed | width kept | coverage | MSE, two over one | narrower by |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, population in data.items():
+        for epsilon in BUDGETS:
+            lines.append(f"| {name} | {epsilon:g} | " + _many(population, epsilon, draws, rng) + " |")
+            print(lines[-1], flush=True)
+    return lines
+
+
+def _many(population: Floats, epsilon: float, draws: int, rng: np.random.Generator) -> str:
+    values, shares = (x.astype(float) for x in np.unique(population, return_counts=True))
+    shares /= shares.sum()
+    marginal = named("optimal", epsilon=epsilon).exact().channel().response.marginal()
+    noise = named(predict.NEXT, epsilon=epsilon).exact().mean_variance()
+    cells = shares @ marginal.at(values)[:, 0]
+    cells /= cells.sum()
+    excesses, first = predict.Excesses(marginal, cells), int(SHARE * N)
+    one = excesses.moments([excesses.value])[1].item()
+    levels = excesses.levels
+    ends = np.unique(np.append(levels[:: -(-levels.size // predict.ENDS)], levels[-1]))
+    i, j = np.triu_indices(len(ends), 1)
+    half = (ends[j] - ends[i]) / 2
+    tried = (half >= predict.LEAST) & (half < 1.0)
+    i, j, half = i[tried], j[tried], half[tried]
+    decoders = np.stack([excesses.value, *map(excesses.above, ends), *map(excesses.below, ends)])
+    covariance = (decoders * cells) @ decoders.T - np.outer(decoders @ cells, decoders @ cells)
+    own = np.stack([np.zeros_like(i), 1 + j, 1 + len(ends) + i], axis=1)
+    part = covariance[own[:, :, None], own[:, None, :]]
+    deviation = np.sqrt(np.maximum(covariance.diagonal()[own[:, 1:]], 0.0))
+    clipped = np.clip(values, ends[i, None], ends[j, None])
+    inside = clipped @ shares
+    spread = (clipped - inside[:, None]) ** 2 @ shares
+    up, down = np.array([predict.tails(1.96, b < len(ends) - 1, a > 0) for a, b in zip(i, j, strict=True)]).T
+    pilot = rng.multinomial(first, cells, size=draws)
+    seen = (pilot @ decoders.T)[:, own[:, 1:]] / first - predict.LESS * deviation / np.sqrt(first)
+    best, chosen, group = np.full(draws, predict.WORTH), np.full(draws, -1), np.zeros(draws)
+    for control in predict.CONTROLS:
+        full = first + control * (N - first)
+        narrow = (half**2 * noise + spread) / (N - full)
+        high, low, both = (
+            predict.best_weight(narrow, part / full, side)[1] for side in ((1, 0), (0, -1), (1, -1))
+        )
+        beyond = np.clip(seen, 0.0, predict.CERTAIN * deviation / np.sqrt(full)).sum(axis=2)
+        gain = 2 * 1.96 * np.sqrt(one / N) / (up * np.sqrt(high) + down * np.sqrt(low) + beyond)
+        gain[:, both > predict.MOST_ERROR * one / N] = 0.0
+        better = gain.max(axis=1) > best
+        best[better], group[better] = gain.max(axis=1)[better], control
+        chosen[better] = gain.argmax(axis=1)[better]
+    rest = rng.multinomial(N - first, cells, size=draws)
+    plain = (pilot + rest) @ excesses.value / N
+    reach = 1.96 * np.sqrt(one / N)
+    answers = np.stack([plain, plain - reach, plain + reach], axis=1)
+    for control, k in {*zip(group[chosen >= 0].tolist(), chosen[chosen >= 0].tolist(), strict=True)}:
+        mine = np.flatnonzero((chosen == k) & (group == control))
+        again = int(control * (N - first))
+        counts = pilot[mine] + rng.multinomial(again, cells, size=mine.size)
+        variance = (half[k] ** 2 * noise + spread[k]) / (N - first - again)
+        narrow = inside[k] + np.sqrt(variance) * rng.standard_normal(mine.size)
+        full = counts @ decoders[own[k]].T / (first + again)
+        for row, *found in zip(mine, narrow, full, strict=True):
+            mean = NarrowedMean(float(found[0]), float(variance), found[1], part[k] / (first + again))
+            answers[row] = mean.value, *mean.interval(1.96)
+    true, narrower = shares @ values, chosen >= 0
+    errors = np.stack([plain, answers[:, 0]]) - true
+    ratio = float((errors[1] ** 2).mean() / (one / N))
+    ratio -= float((errors[0] ** 2).mean() / (one / N)) - 1.0  # the same users: their chance cancels
+    chance = np.std(errors[1] ** 2 - errors[0] ** 2) / (one / N) / np.sqrt(draws)
+    covered = float(np.mean((answers[:, 1] <= true) & (true <= answers[:, 2])))
+    kept = np.where(narrower, half[chosen], 1.0).mean()
+    return (
+        f"{group[narrower].mean() if narrower.any() else 0:.2f} | {100 * narrower.mean():.0f} % | {kept:.2f} | "
+        f"{100 * covered:.1f} ± {100 * np.sqrt(covered * (1 - covered) / draws):.1f} % | {ratio:.3f} ± {chance:.3f} | "
+        f"{2 * reach / np.mean(answers[:, 2] - answers[:, 1]):.2f}"
+    )
+
+
 def combined(draws: int, rng: np.random.Generator) -> list[str]:
     """Two groups of 2,000 users with budgets 1 and 4: one population, or two."""
     surveys = [hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), epsilon) for epsilon in (1.0, 4.0)]
@@ -366,21 +449,25 @@ def combined(draws: int, rng: np.random.Generator) -> list[str]:
 
 
 def main(path: Path, draws: int) -> None:
-    """Both campaigns, seeded."""
-    rng = np.random.default_rng(20261118)
-    groups = combined(draws, rng)
-    rows = widths(columns(rng), draws, rng)
+    """All campaigns, seeded."""
+    rng, every = np.random.default_rng(20261118), columns(np.random.default_rng(20261118))
     text = [
         "# Second rounds, and groups that are combined",
         "",
-        f"{N:,} users, a fifth of them in the pilot; ± is one standard error of the "
-        "simulation. `benchmarks/second_rounds.py` explains the columns.",
+        f"{N:,} users, a fifth of them in the pilot; ± is one standard error of the simulation. "
+        "`benchmarks/second_rounds.py` explains the columns.",
         "",
-        *rows,
+        f"{50 * draws:,} draws for each line, with the true laws instead of those that `refine` fits:",
+        "",
+        *many(every, 50 * draws, rng),
+        "",
+        "With everything fitted:",
+        "",
+        *widths(dict([next(iter(every.items()))]), draws, rng),
         "",
         f"Two groups of 2,000 users with ε = 1 and ε = 4 ({2 * draws} draws); groups of one population, then of two.",
         "",
-        *groups,
+        *combined(draws, rng),
     ]
     path.write_text("\n".join(text) + "\n", encoding="utf-8")
 

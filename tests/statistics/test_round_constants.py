@@ -41,7 +41,7 @@ MOVED: list[tuple[str, Any, str]] = [
     ("LONG", 0.5, "over-wide"),
     ("CERTAIN", 0.1, "tail"),
     ("CONTROLS", (0.8,), "narrow"),
-    ("_ENDS", 9, "narrow"),
+    ("ENDS", 9, "narrow"),
 ]
 
 

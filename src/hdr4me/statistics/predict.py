@@ -30,7 +30,7 @@ CONTROLS = (0.35, 0.5, 0.65, 0.8, 0.85)
 WORTH, MOST_ERROR, LEAST = 1.15, 1.0, 0.05
 # The pilot's estimate of an excess is noisy, and a negative one counts as 0: so many standard errors are subtracted.
 LESS = 0.5
-_ENDS = 17  # ends that are tried, at most
+ENDS = 17  # ends that are tried, at most
 # An excess is certain from this many standard errors on; z is the quantile of a 95 % interval.
 CERTAIN, _Z = 2.5, 1.96
 LONG = 0.8  # the share of the error probability beyond the limit with the larger standard error
@@ -112,7 +112,7 @@ def narrowed(
         The pilot's reports, and their shares of the cells; by default those of the distribution.
     """
     levels = excesses.levels
-    ends = np.unique(np.append(levels[:: -(-levels.size // _ENDS)], levels[-1]))
+    ends = np.unique(np.append(levels[:: -(-levels.size // ENDS)], levels[-1]))
     k = len(ends)
     i, j = np.triu_indices(k, 1)
     half = (ends[j] - ends[i]) / 2

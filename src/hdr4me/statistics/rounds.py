@@ -399,7 +399,7 @@ def _differ(value: Floats, squares: Floats, same: bool | None) -> tuple[NDArray[
     return p < _REJECTED, tuple(text.format(own) if own < _REJECTED else "" for own in p.tolist())
 
 
-class _NarrowedMean(NamedTuple):
+class NarrowedMean(NamedTuple):
     """A mean from a narrower range, N, and from the full range F with the excesses above and below, in own units.
 
     `full` holds F and both excesses, `covariance` their covariances, and `variance` is that of N.
@@ -441,7 +441,7 @@ class _NarrowedMean(NamedTuple):
         return min(below - down * np.sqrt(below_variance), self.value - down * least), high
 
 
-def _narrowed_means(rounds: Sequence[Counted], answers: Sequence[Answer]) -> dict[int, _NarrowedMean]:
+def _narrowed_means(rounds: Sequence[Counted], answers: Sequence[Answer]) -> dict[int, NarrowedMean]:
     """By row, the means of numbers whose range is narrower in some rounds."""
     pilot, found = rounds[0], {}
     schema = pilot.survey.schema
@@ -477,7 +477,7 @@ def _narrowed_means(rounds: Sequence[Counted], answers: Sequence[Answer]) -> dic
             variance = float(1.0 / np.sum(1.0 / squares))
             full = half * mean + np.array([(low + high) / 2, 0.0, 0.0])
             covariance = half**2 * covariance / max(n - 1.0, 1.0)
-            found[row] = _NarrowedMean(float(weight @ values), variance, full, covariance)
+            found[row] = NarrowedMean(float(weight @ values), variance, full, covariance)
     return found
 
 
