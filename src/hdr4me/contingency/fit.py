@@ -7,6 +7,7 @@ becomes too large; a pair of attributes that shares no clique is related through
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -276,7 +277,7 @@ def _bound(table: Measured, margins: Sequence[Floats]) -> float:
     """
     score, spread = _dependence(table, margins), float(np.sqrt(2 * table.free))
     signal = 1.0 + max(0.0, score - 2 * _CHANCE) * spread / table.free
-    return table.free / float(signal**0.5) + _ALONE**2 / max(score, _ALONE) * spread
+    return table.free / math.sqrt(signal) + _ALONE**2 / max(score, _ALONE) * spread
 
 
 def _chance(measured: Sequence[Measured]) -> float:
