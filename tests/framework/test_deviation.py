@@ -278,7 +278,7 @@ class Deaf(Bent):
         ({"values": [[0.1], [0.2], [0.3]]}, "3 rows"),
         ({"values": []}, "shape (0,)"),
         ({"values": [2.0]}, "2.0"),
-        ({"values": ["a"]}, "values = ['a']"),
+        ({"values": ["a"]}, "values of type list"),
         ({"values": "normal"}, "prior = 'normal'"),
         ({"values": [0.1, 0.2], "probabilities": [0.5, 0.6]}, "sum 1"),
         ({"values": [0.1, 0.2], "probabilities": [1.0]}, "do not match"),

@@ -44,12 +44,13 @@ def test_a_table_of_three_levels_gives_no_prior(survey_of, tally_of):
 def test_estimated_shares_are_correlated_unless_there_are_many_categories():
     """The correlation is about −1/(K − 1): it is kept while it is larger than 0.4 %."""
     for size, kept in ((250, True), (260, False)):
+        alone = np.arange(size)
         survey = hd.Survey(
             hd.Schema([hd.Categorical("c", list(map(str, range(size))))]), epsilon=1.0, categorical="grr"
         )
         channel = survey.questions[0].channel
         shares, errors = np.full(size, 1 / size), np.full(size, 0.01)
-        found = joint_covariance(channel, shares, errors, 10_000, 10_000)
+        found = joint_covariance(channel, shares, errors, 10_000, 10_000, alone)
         assert (found.ndim == 2) is kept
         if kept:
             assert found[0, 1] / found[0, 0] == pytest.approx(-1 / (size - 1), rel=0.02)

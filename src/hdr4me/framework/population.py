@@ -60,7 +60,9 @@ def _floats(name: str, given: ArrayLike) -> Floats:
     try:
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):  # whose messages can quote a value, as `given` would
-        raise InvalidInput.of(name, type(given).__name__, "numbers, in one or two axes") from None
+        raise InvalidInput(
+            f"{name} of type {type(given).__name__} are not allowed: numbers, in one or two axes"
+        ) from None
 
 
 def _check_shares(p: Floats) -> None:
