@@ -5,9 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import hdr4me as hd
+from hdr4me.simulation.collection import simulate_tally
+from hdr4me.statistics.answer import NOT_SIGNIFICANT
 from hdr4me.statistics.distribution import reach_beyond
 from hdr4me.statistics.pairs import product_question
 
@@ -117,3 +120,16 @@ def test_reach_beyond_an_identified_set_is_between_one_and_two_sided():
     widths = [reach_beyond(0.95, 1e6, w) for w in np.linspace(0, 5, 20)]
     assert all(a >= b for a, b in pairwise(widths))
     assert reach_beyond(0.2, 1e6, 1.0) > 0
+
+
+def test_a_correlation_of_few_answers_needs_clear_variances():
+    """Variances that are significant by chance would print correlations that miss the truth: 60 seeded runs."""
+    schema = hd.Schema([hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1), hd.Product("ab", ["a", "b"])])
+    survey = hd.Survey(schema, 8.0, "piecewise", 3)
+    values = np.linspace(0, 1, 60) ** 4
+    records = pa.table({"a": values, "b": values})
+    found = {
+        simulate_tally(records, survey, seed=seed).ask("correlation", ["a", "b"]).status[0]
+        for seed in range(60)
+    }
+    assert found == {NOT_SIGNIFICANT}

@@ -33,7 +33,8 @@ from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, co
 from hdr4me.survey import Dimension, Product, Schema, Survey
 
 # The share of a group, and the variances behind a correlation, must be _SIGNIFICANT standard errors above 0, otherwise
-# the result is not significant. Below _CLEARLY standard errors a correlation has a note.
+# the result is not significant. Below _CLEARLY standard errors a correlation has a note, and with few answers it is not
+# significant.
 _SIGNIFICANT, _CLEARLY = 3.0, 6.0
 # The small-sample law of a covariance allows for an error of the product of two means of this many standard errors.
 _SLACK = 2.0
@@ -99,14 +100,15 @@ class Correlation(Covariance):
         v = np.array([float(part.value[0]) for part in variances])
         e = np.array([float(part.error[0]) for part in variances])
         where, also = (covariance.dimension, covariance.categories), covariance.also
-        if not (v > _SIGNIFICANT * e).all():
+        n = int(covariance.n_answers)
+        # In small samples, variances that are significant by chance would print correlations that miss the truth.
+        if not (v > (_CLEARLY if n < NO_LAW_BELOW else _SIGNIFICANT) * e).all():
             nothing = np.array([np.nan])
             return [Part(*where, nothing, nothing, covariance.n_answers, not_significant=True, also=also)]
         root = float(np.sqrt(v.prod()))
         value = np.clip(covariance.value / root, -1.0, 1.0)
         # To first order the errors of the variances add to that of the covariance: they share almost no reports.
         error = np.sqrt((covariance.error / root) ** 2 + value**2 / 4 * float(((e / v) ** 2).sum()))
-        n = int(covariance.n_answers)
         notes = DOUBTFUL if (v < _CLEARLY * e).any() else "", NO_LAW_NOTE if n < NO_LAW_BELOW else ""
 
         def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
