@@ -59,7 +59,7 @@ def test_estimated_shares_are_correlated_unless_there_are_many_categories():
             assert found[0, 1] / found[0, 0] == pytest.approx(-1 / (size - 1), rel=0.02)
 
 
-def printed_means(survey, share, number, rows=2.8):
+def printed_means(survey, share, number):
     """The printed answers about tallies of 1,000 users, a share of whom have the largest value."""
     own = survey.questions[0].channel.response.marginal()
     law, users = own.law[:, 0] / own.law[:, 0].sum(axis=1, keepdims=True), 1000
@@ -67,7 +67,7 @@ def printed_means(survey, share, number, rows=2.8):
     counts = rng.multinomial(known, law[-2], number) + rng.multinomial(users - known, law[-1], number)
     present = own.decoders["present"]
     mean, square = counts @ present / users, counts @ present**2 / users
-    for row in counts[mean > rows * np.sqrt((square - mean**2) / users)]:
+    for row in counts[mean > 2.8 * np.sqrt((square - mean**2) / users)]:
         tally = Tally(survey)
         tally.counts[:], tally.n_reports = row, users
         found = hd.ask(tally, "mean", "x")
@@ -83,13 +83,12 @@ def test_a_mean_of_hardly_significantly_many_users_allows_for_their_selection(su
     survey = survey_of(optional=True)
     cover = {0.13: [], 0.25: []}
     for share, covered in cover.items():
-        for _, found, _ in printed_means(survey, share, 3000 if share == 0.13 else 600):
+        for _, found, _ in printed_means(survey, share, 500 if share == 0.13 else 150):
             low, high = found.interval(0.95)
             covered.append(low[0] <= 1.0 <= high[0])
-    assert len(cover[0.13]) > 500 and len(cover[0.25]) > 500
-    print({k: np.mean(v) for k, v in cover.items()})
+    assert min(map(len, cover.values())) > 100
     assert np.mean(cover[0.13]) >= 0.95
-    assert 0.94 <= np.mean(cover[0.25]) <= 0.975
+    assert 0.94 <= np.mean(cover[0.25]) <= 0.985
 
 
 def test_a_selected_mean_has_an_error_probability_of_a_quarter_per_cent(survey_of):
@@ -110,8 +109,8 @@ def test_weights_for_a_fifth_without_a_value_suit_other_shares(absent, survey_of
     chosen = shapes._ABSENT
     for assumed in (chosen, 0.0, 0.05, 0.5):
         monkeypatch.setattr(shapes, "_ABSENT", assumed)
+        monkeypatch.setattr(shapes, "_bounds", shapes.Bounds)  # not remembered
         low, high = hd.ask(tally, "quantile", "x", p=[0.5, 0.9]).interval(0.95)
         lengths[assumed] = float((high - low).sum())
-    print(lengths)
     assert lengths[chosen] < 1.03 * min(lengths[0.05], lengths[0.5])
     assert lengths[0.0] > 1.3 * lengths[0.05]
