@@ -102,7 +102,7 @@ def test_a_selected_mean_has_an_error_probability_of_a_quarter_per_cent(survey_o
 
 @pytest.mark.parametrize("absent", [0.1, 0.5])
 def test_weights_for_a_fifth_without_a_value_suit_other_shares(absent, survey_of, tally_of, monkeypatch):
-    """Intervals of the median are within 3 % of those designed for few or for half; designed for none, they are long."""
+    """Intervals of the median are within 3 % of those designed for few or for half; those for none are long."""
     rng, lengths = np.random.default_rng(0), {}
     values = np.where(rng.random(20_000) < absent, np.nan, rng.normal(0, 0.3, 20_000))
     tally = tally_of(values, survey_of(optional=True), 0)
