@@ -199,5 +199,5 @@ def test_the_smallest_codebook_within_half_a_per_cent_is_used(epsilon: float, le
     """At most 0.5 % more error than 4,096 codewords, and half of the codewords would have more."""
     made = codebook_channel(epsilon, length)
     least = total_error(codebook_channel(epsilon, length, 4096))
-    size = made.family.codewords
+    size = made.family.codewords  # type: ignore[attr-defined]
     assert total_error(made) <= 1.005 * least < total_error(codebook_channel(epsilon, length, size // 2))
