@@ -93,10 +93,11 @@ def test_a_mean_of_hardly_significantly_many_users_allows_for_their_selection(su
 
 def test_a_selected_mean_has_an_error_probability_of_a_quarter_per_cent(survey_of):
     """If 5 % of all cases are printed, 5 % of the printed ones are wrong: 0.05 · 0.05 of all."""
-    tally, found, own = next(printed_means(survey_of(optional=True), 0.05, 1000))
+    tally, found, own = next(printed_means(survey_of(optional=True), 0.18, 100))
     expected = ratio_interval(
         own.decoders["value"], own.decoders["present"], tally.counts.astype(float), 1 - 0.05 * 0.05
     )
+    assert -1 < expected[0] < 1
     np.testing.assert_allclose(np.ravel(found.interval(0.95)), np.clip(expected, -1, 1))
 
 
