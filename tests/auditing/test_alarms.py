@@ -293,6 +293,7 @@ def test_the_manipulation_bound_of_an_optional_number_is_that_of_a_ratio(present
         1 + 1e-9
     )  # before the collection
     assert found.to_dict()["present"] == present
+    assert manipulation_bounds(survey)[0] == manipulation_bounds(survey, {"age": 0.05})[0]  # if it is unknown
     assert manipulation_bounds(survey, {"age": 0.0})[0].to_dict()["shift"] is None
 
 

@@ -192,3 +192,12 @@ def test_counts_that_no_reports_give() -> None:
     assert made.n_answers(counts) == 2
     counts[256], counts[4] = 1, 1
     assert made.n_answers(counts) is None
+
+
+@pytest.mark.parametrize(("epsilon", "length"), [(1.0, 8), (2.0, 16), (4.0, 8)])
+def test_the_smallest_codebook_within_half_a_per_cent_is_used(epsilon: float, length: int) -> None:
+    """At most 0.5 % more error than 4,096 codewords, and half of the codewords would have more."""
+    made = codebook_channel(epsilon, length)
+    least = total_error(codebook_channel(epsilon, length, 4096))
+    size = made.family.codewords  # type: ignore[attr-defined]
+    assert total_error(made) <= 1.005 * least < total_error(codebook_channel(epsilon, length, size // 2))

@@ -7,7 +7,7 @@ import pytest
 
 from hdr4me.channels.oracles import oracle, subset_size
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.categorical import NEARLY, categorical_channel, categorical_choice
+from hdr4me.mechanisms.categorical import categorical_channel, categorical_choice
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 9.0])
@@ -38,7 +38,7 @@ def test_the_choice_is_the_least_total_error_or_nearly() -> None:
         for v in (2, 4, 10, 60, 256):
             least = min(oracle(name, epsilon, v).total for name in ("grr", "oue", "subset"))
             chosen = oracle(categorical_choice(epsilon, v), epsilon, v).total
-            assert chosen <= NEARLY * least * (1 + 1e-12)
+            assert chosen <= 1.2 * least * (1 + 1e-12)
     assert categorical_choice(8.0, 257) == "grr"
 
 

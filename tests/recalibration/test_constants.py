@@ -51,12 +51,20 @@ def measured(case: str) -> tuple[float, ...]:
 
 
 def measured_frequencies(case: str) -> tuple[float, ...]:
-    """The same for frequencies: "categories concentration users"."""
-    categories, concentration, users = case.split()
+    """The same for frequencies: "categories concentration users [option]".
+
+    Those of "counts" are of one sample, so that they sum to one; those of "closed" are moved to this sum.
+    """
+    categories, concentration, users, *option = case.split()
     v, n, rng = int(categories), int(users), np.random.default_rng(len(case) + int(categories))
     truth = rng.dirichlet(np.full(v, float(concentration)))
     seen = rng.binomial(n, 0.3 + 0.4 * truth) / n
     f, s = (seen - 0.3) / 0.4, np.sqrt(seen * (1 - seen) / n) / 0.4
+    if "closed" in option:
+        f -= (f.sum() - 1) / v
+    if "counts" in option:
+        counts = rng.multinomial(n, 0.7 * truth + 0.3 / v)
+        f, s = (counts / n - 0.3 / v) / 0.7, np.sqrt(np.maximum(counts, 1)) / n / 0.7
     found = recalibration.recalibrate_frequencies(f, s)
     real = np.mean((found.frequencies - truth) ** 2) / np.mean((f - truth) ** 2)
     return float(real), found.expected_error_after / found.expected_error_before
@@ -80,6 +88,9 @@ MEASURED: dict[str, tuple[float, ...]] = {
 FREQUENCIES: dict[str, tuple[float, ...]] = {
     "8 0.01 300": (0.586584821, 0.211771038),
     "40 3 3000": (0.608472193, 0.525802241),
+    "10 1 1000 closed": (0.998335079, 0.909204078),
+    "16 1 3000 closed": (0.936917505, 0.990169574),
+    "100 0.05 80 counts": (0.515689871, 0.409318554),
 }
 MOVED: list[tuple[ModuleType, str, Any, str]] = [
     (auto, "_FEWEST", 10, "ends 9 1.0"),
@@ -137,7 +148,14 @@ def test_the_consequences_for_frequencies_are_those_written_down(case: str) -> N
 
 @pytest.mark.parametrize(
     ("name", "moved", "case"),
-    [("_BAYES_FROM", 9, "8 0.01 300"), ("_ODDS", frequencies._ODDS | {"centered": 0.55}, "40 3 3000")],
+    [
+        ("_BAYES_FROM", 9, "8 0.01 300"),
+        ("_ODDS", frequencies._ODDS | {"centered": 0.55}, "40 3 3000"),
+        ("_EACH", 8, "10 1 1000 closed"),
+        ("_EACH", 18, "16 1 3000 closed"),
+        ("_PAIRS", 13, "100 0.05 80 counts"),
+        ("_PAIRS", 30, "100 0.05 80 counts"),
+    ],
 )
 def test_a_constant_of_frequencies_that_moves_is_noticed(
     name: str, moved: Any, case: str, monkeypatch: pytest.MonkeyPatch

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import hdr4me as hd
+from hdr4me import Tally
 from hdr4me.errors import InvalidInput
+from hdr4me.framework.small_samples import ratio_interval
+from hdr4me.statistics import shapes
 from hdr4me.statistics.pairs import joint_covariance
 from hdr4me.statistics.rounds import priors
 
@@ -54,3 +57,61 @@ def test_estimated_shares_are_correlated_unless_there_are_many_categories():
         assert (found.ndim == 2) is kept
         if kept:
             assert found[0, 1] / found[0, 0] == pytest.approx(-1 / (size - 1), rel=0.02)
+
+
+def printed_means(survey, share, number):
+    """The printed answers about tallies of 1,000 users, a share of whom have the largest value."""
+    own = survey.questions[0].channel.response.marginal()
+    law, users = own.law[:, 0] / own.law[:, 0].sum(axis=1, keepdims=True), 1000
+    rng, known = np.random.default_rng(5), round(users * share)
+    counts = rng.multinomial(known, law[-2], number) + rng.multinomial(users - known, law[-1], number)
+    present = own.decoders["present"]
+    mean, square = counts @ present / users, counts @ present**2 / users
+    for row in counts[mean > 2.8 * np.sqrt((square - mean**2) / users)]:
+        tally = Tally(survey)
+        tally.counts[:], tally.n_reports = row, users
+        found = hd.ask(tally, "mean", "x")
+        if not found.not_significant[0]:
+            yield tally, found, own
+
+
+def test_a_mean_of_hardly_significantly_many_users_allows_for_their_selection(survey_of):
+    """With 13 % who have a value, the usual intervals of printed means cover 85 %; few are printed.
+
+    From five standard errors of the share on the usual interval is used: with 25 % most are, and it covers its 95 %.
+    """
+    survey = survey_of(optional=True)
+    cover = {0.13: [], 0.25: []}
+    for share, covered in cover.items():
+        for _, found, _ in printed_means(survey, share, 500 if share == 0.13 else 150):
+            low, high = found.interval(0.95)
+            covered.append(low[0] <= 1.0 <= high[0])
+    assert min(map(len, cover.values())) > 100
+    assert np.mean(cover[0.13]) >= 0.95
+    assert 0.94 <= np.mean(cover[0.25]) <= 0.985
+
+
+def test_a_selected_mean_has_an_error_probability_of_a_quarter_per_cent(survey_of):
+    """If 5 % of all cases are printed, 5 % of the printed ones are wrong: 0.05 · 0.05 of all."""
+    tally, found, own = next(printed_means(survey_of(optional=True), 0.18, 100))
+    expected = ratio_interval(
+        own.decoders["value"], own.decoders["present"], tally.counts.astype(float), 1 - 0.05 * 0.05
+    )
+    assert -1 < expected[0] < 1
+    np.testing.assert_allclose(np.ravel(found.interval(0.95)), np.clip(expected, -1, 1))
+
+
+@pytest.mark.parametrize("absent", [0.1, 0.5])
+def test_weights_for_a_fifth_without_a_value_suit_other_shares(absent, survey_of, tally_of, monkeypatch):
+    """Intervals of the median are within 3 % of those designed for few or for half; those for none are long."""
+    rng, lengths = np.random.default_rng(0), {}
+    values = np.where(rng.random(20_000) < absent, np.nan, rng.normal(0, 0.3, 20_000))
+    tally = tally_of(values, survey_of(optional=True), 0)
+    chosen = shapes._ABSENT
+    for assumed in (chosen, 0.0, 0.05, 0.5):
+        monkeypatch.setattr(shapes, "_ABSENT", assumed)
+        monkeypatch.setattr(shapes, "_bounds", shapes.Bounds)  # not remembered
+        low, high = hd.ask(tally, "quantile", "x", p=[0.5, 0.9]).interval(0.95)
+        lengths[assumed] = float((high - low).sum())
+    assert lengths[chosen] < 1.03 * min(lengths[0.05], lengths[0.5])
+    assert lengths[0.0] > 1.3 * lengths[0.05]

@@ -48,6 +48,25 @@ class KSubsetResponse(Response):
         return heavy_blanket(family.n_outputs, family.n_heavy, self.channel.weight)
 
 
+class CountedOutputs(KSubsetResponse):
+    """A report increments the counter of its output."""
+
+    in_order: bool | None = False
+
+    def counters(self, outputs: Numbers) -> Numbers:
+        return outputs
+
+    def bounds(self) -> tuple[Floats, Floats]:
+        n, k, p = self.channel.n_counters, self.channel.family.n_heavy, self.channel.weight / ONE
+        return np.full(n, (1 - p) / (n - k)), np.full(n, p / k)
+
+    @cached_property
+    def joint(self) -> tuple[Floats, Floats]:
+        decoded = self.decoded(np.arange(self.channel.n_counters)[:, None]).T
+        light, heavy = (bound[0] for bound in self.bounds())
+        return np.where(decoded > 0, heavy, light), decoded
+
+
 class NamingResponse(KSubsetResponse):
     """A report supports a category with probability p if the user has it, and with probability q otherwise."""
 

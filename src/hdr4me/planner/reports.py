@@ -39,7 +39,6 @@ Laws = tuple[Prior, Prior]
 NEVER = 1e12  # the variance of what cannot be deployed
 _KNOTS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)  # the budgets for which a search designs tables for a prior
 _DESIGNED = ("optimal", "optimal_mean")
-_ROUNDING = (2.0 / 255) ** 2 / 6  # random rounding to 256 levels adds Δ²/6 on average, for any ε
 ALONE = "optimal"  # the mechanism of a number without a pair
 Effort = Literal["law", "table", "design"]
 
@@ -240,8 +239,7 @@ def _noise(name: str, epsilon: float, prior: Prior, effort: Effort, designed: Pr
     """The mean variance of one report over the prior; `optimal_mean` may be designed for another one."""
     if name != "optimal_mean" or designed.uniform:
         law = _deployed(name, epsilon, table=effort != "law")
-        found = mean_variance(law, prior)
-        return found if getattr(law, "n_levels", None) else max(found, _ROUNDING)
+        return mean_variance(law, prior)
     if effort == "design" or epsilon > _KNOTS[-1]:
         return prior_variance(optimal_mean(epsilon, designed), prior)
     if epsilon < _KNOTS[0]:  # at small budgets the prior has little effect on the table

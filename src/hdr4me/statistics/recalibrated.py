@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 SHARES = "Shares of selections are clipped to [0, 1], and numbers chosen to the allowed range."
 VECTORS = "Coordinates of vectors are re-calibrated together with the means."
-_FEWEST = 12  # with fewer answers an average-coverage interval is the conservative one
 
 
 @dataclass(frozen=True)
@@ -151,9 +150,7 @@ def _for_small_samples(
     longer *= quantile(level, number, 1) / float(ndtri(0.5 * (1 + level)))
     middle, half = 0.5 * (average[0] + average[1]), 0.5 * (average[1] - average[0]) * longer
     lower, upper = middle - half, middle + half
-    safe = small_sample & (
-        (number < _FEWEST) | (own == 0) | (upper - lower > conservative[1] - conservative[0])
-    )
+    safe = small_sample & ((own == 0) | (upper - lower > conservative[1] - conservative[0]))
     lower, upper = (
         np.where(small_sample, new, old) for new, old in zip((lower, upper), average, strict=True)
     )

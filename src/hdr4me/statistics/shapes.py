@@ -29,7 +29,7 @@ from hdr4me.statistics.statistic import Counted, channel_of, counts_of, marginal
 from hdr4me.survey import Dimension
 
 # The number of bins of a fitted distribution. Neighboring cells are joined until there are at most _CELLS: EM is then
-# faster with almost no loss of accuracy.
+# faster with almost no loss of accuracy (medians of 20,000 values have the same error with 48 to 256 cells).
 BINS, _CELLS = 64, 96
 # Approximate bounds assume values spread evenly within each of this many equal subintervals of the range.
 STRETCHES = 32

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hdr4me.channels.k_subset_response import KSubsetResponse
+from hdr4me.channels.k_subset_response import CountedOutputs
 from hdr4me.channels.proof import ONE
 from hdr4me.channels.response import Floats, Marginal, Mask, Numbers
 
@@ -15,23 +15,8 @@ if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
 
-class HadamardResponse(KSubsetResponse):
+class HadamardResponse(CountedOutputs):
     """The published decoder: an output of the category's block counts ±c, any other output 0."""
-
-    in_order = False
-
-    def counters(self, outputs: Numbers) -> Numbers:
-        return outputs
-
-    def bounds(self) -> tuple[Floats, Floats]:
-        n, k, p = self.channel.n_counters, self.channel.family.n_heavy, self.channel.weight / ONE
-        return np.full(n, (1 - p) / (n - k)), np.full(n, p / k)
-
-    @cached_property
-    def joint(self) -> tuple[Floats, Floats]:
-        decoded = self.decoded(np.arange(self.channel.n_counters)[:, None]).T
-        light, heavy = (bound[0] for bound in self.bounds())
-        return np.where(decoded > 0, heavy, light), decoded
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
         """As `Hadamard.draw`."""

@@ -7,16 +7,15 @@ theorem), so all hyperplanes take O(N log N). The points (0, y') are a space of 
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels.k_subset_response import KSubsetResponse, NamingResponse
+from hdr4me.channels.k_subset_response import CountedOutputs, KSubsetResponse, NamingResponse
 from hdr4me.channels.projective.channel import n_points
 from hdr4me.channels.projective.field import MODULI, characteristic, tables
-from hdr4me.channels.proof import ONE
 from hdr4me.channels.response import Floats, Mask, Numbers
 
 if TYPE_CHECKING:
@@ -37,10 +36,8 @@ def field_arrays(order: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8], Numb
     return np.array(products, np.uint8), np.array(differences, np.uint8), np.array(inverses, np.int64)
 
 
-class ProjectiveResponse(NamingResponse):
+class ProjectiveResponse(CountedOutputs, NamingResponse):
     """A report supports the categories on the hyperplane of its point."""
-
-    in_order = False
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
         from hdr4me.kernels.exact.channels import points
@@ -71,16 +68,6 @@ class ProjectiveResponse(NamingResponse):
     def covariance(self, values: Floats, shares: Floats, *, optional: bool = False) -> Floats:
         """From the distribution of the points: two hyperplanes share more points with those of some categories."""
         return KSubsetResponse.covariance(self, values, shares)
-
-    @cached_property
-    def joint(self) -> tuple[Floats, Floats]:
-        points = np.arange(self.channel.n_counters)[:, None]
-        (light, heavy), named = (bound[0] for bound in self.bounds()), self.decoded(points).T
-        return np.where(named > 0, heavy, light), named
-
-    def bounds(self) -> tuple[Floats, Floats]:
-        n, k, p = self.channel.n_counters, self.channel.family.n_heavy, self.channel.weight / ONE
-        return np.full(n, (1 - p) / (n - k)), np.full(n, p / k)
 
     def supports(self, counts: Numbers) -> Numbers:
         family = self.channel.family

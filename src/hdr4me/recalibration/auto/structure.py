@@ -33,6 +33,7 @@ _OFFSET = 0.6
 # In units of the range of positions; below the distance of neighbors a curve is the same as a residual.
 _LENGTHS = np.array([0.008, 0.016, 0.03, 0.045, 0.065, 0.09, 0.12, 0.17, 0.25, 0.4, 0.8])
 _PADDING = 0.05
+# Beyond _MANY_POINTS half of the cosines save two thirds of the time, and the squared error is at most 5 % larger.
 _MOST_COSINES, _MANY_POINTS, _FEWER_COSINES = 96, 5000, 48
 _FEWEST_ON_A_RING = 8
 
