@@ -122,7 +122,9 @@ def test_a_correlation_that_is_not_significant_is_unknown():
 
 
 def test_a_pair_question_needs_no_pair_counts():
-    survey = hd.Survey(hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1)]), 2.0, pairs=[("a", "b")])
+    survey = hd.Survey(
+        hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1)]), 2.0, pair_questions=[("a", "b")]
+    )
     table, tally = survey.questions[0].channel, hd.Tally(survey)
     assert isinstance(table, hd.Table)
     size = table.inputs[0].size

@@ -125,9 +125,9 @@ class _Part:
             workload, d = Workload.of(schema), len(schema)
             sizes = tuple(b for b in sampled_grid(d) if arrangement(name).possible(workload, epsilon, b))
             best = sizes[int(np.argmin(classes(workload, name, "", users, epsilon, sizes).mse))]
-            return Survey(schema, epsilon=epsilon, blocks=block_names(schema.names, best))
+            return Survey(schema, epsilon=epsilon, block_questions=block_names(schema.names, best))
         if name == PAIR:
-            return Survey(schema, epsilon=epsilon, sampled=m, pairs=neighbors(schema))
+            return Survey(schema, epsilon=epsilon, sampled=m, pair_questions=neighbors(schema))
         if name in BASELINES or name in MEMOIZED_BASELINES:
             of_answer = split_budget(epsilon, m)
             memoized = None if self.memoized is None else split_budget(self.memoized, m)
