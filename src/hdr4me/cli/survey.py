@@ -48,11 +48,16 @@ def survey(
         Option(help="Number of new values that a device with memoized responses pays for.", min=1),
     ] = None,
     pair_questions: Annotated[
-        Texts, Option(metavar="<a,b>", help="Ask two numbers as one question (repeatable).")
+        Texts,
+        Option("--pair-question", metavar="<a,b>", help="Ask two numbers as one question (repeatable)."),
     ] = None,
     block_questions: Annotated[
         Texts,
-        Option(metavar="<a,b,x*>", help="Ask the signs of several numbers as one question (repeatable)."),
+        Option(
+            "--block-question",
+            metavar="<a,b,x*>",
+            help="Ask the signs of several numbers as one question (repeatable).",
+        ),
     ] = None,
     tables: Annotated[
         Texts,
