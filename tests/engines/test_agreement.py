@@ -316,7 +316,7 @@ def test_what_a_block_is_refused_for(tmp_path: Path) -> None:
         hd.Survey(schema, epsilon=4.0, block_questions=[["a", "z"]])
     with pytest.raises(InvalidInput, match="memoized"):
         MemoizedClient(survey_of(20, 4.0), hd.Ledger(tmp_path / "ledger.json"))
-    with pytest.raises(InvalidInput, match="carry the mean"):
+    with pytest.raises(InvalidInput, match="information on the mean only"):
         hd.ask(hd.Tally(survey_of(3, 4.0)), "quantile", "x0", q=0.5)
 
 

@@ -227,7 +227,7 @@ def test_unsupported_requests_say_why():
     with pytest.raises(InvalidInput, match="both dimensions must be numbers"):
         hd.ask(hd.Tally(mixed()), "covariance", ["a", "g"])
     duchi = two_numbers("duchi")
-    with pytest.raises(InvalidInput, match="cells carry the mean"):
+    with pytest.raises(InvalidInput, match="information on the mean only"):
         hd.ask(hd.Tally(duchi), "correlation", ["a", "b"], pairs=PairCounts(duchi, [("a", "b")]))
     with pytest.raises(InvalidInput, match="at least one pair"):
         PairCounts(survey, [])

@@ -192,7 +192,9 @@ def start(
             if link or (link is None and sys.stderr.isatty()):  # a journal would keep the link
                 print_note(f"dashboard (this link works once): {address}/#key={settings.link_key}")
             else:
-                print_note(f"dashboard: {address}/ (it asks for a token: hdr4me token add --scope read)")
+                print_note(
+                    f"dashboard: {address}/ (it asks for a token: hdr4me token add DATABASE --scope read)"
+                )
 
         if workers > 1:
             run_workers(settings, sock, workers, started=started)

@@ -89,7 +89,7 @@ UNUSABLE = Annotated[
     bool,
     Option(
         "--allow-unusable",
-        help="Accept columns with more missing or unusable values than are accepted otherwise.",
+        help="Accept columns with undeclared missing values, or more than 5 % unusable values.",
     ),
 ]
 

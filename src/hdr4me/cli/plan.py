@@ -357,12 +357,13 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
     best, tables = found.best, list[Table]()
     percent = f"{100 * best.probability:g} %"
     if found.own_units:
+        units = ["unit"] if any(map(found.unit, found.own_units)) else []
         tables.append(
             (
                 f"{percent} margins of error in own units",
-                ["dimension", "unit", *_MARGINS],
+                ["dimension", *units, *_MARGINS],
                 [
-                    [name, found.unit(name), *map(_bounded, errors.values())]
+                    [name, *[found.unit(name) for _ in units], *map(_bounded, errors.values())]
                     for name, errors in found.own_units.items()
                 ],
             )

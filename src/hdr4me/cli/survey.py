@@ -56,7 +56,7 @@ def survey(
         Option(
             "--block-question",
             metavar="<a,b,x*>",
-            help="Ask the signs of several numbers as one question (repeatable).",
+            help="Ask the signs of numbers as one question (repeatable).",
         ),
     ] = None,
     tables: Annotated[
