@@ -326,7 +326,7 @@ def log_of_acts(database: DATABASE, json: JSON = False) -> None:
     if json:
         print_json([act._asdict() for act in acts])
     else:
-        print_table("administrative actions", ["minute", "act", "who"], [list(act) for act in acts])
+        print_table("administrative actions", ["minute", "action", "who"], [list(act) for act in acts])
 
 
 @opt.reads_records

@@ -213,18 +213,18 @@ def _rank_tables(
     if json:
         print_json({"users": users, "epsilon": epsilon, "assumed": data is None, "designs": rows})
         return
-    heads = ["design", "questions", "distance by noise alone", "tables of two", "tables of three"]
+    heads = ["design", "questions", "distance by noise alone", "two-way tables", "three-way tables"]
     title = f"Total variation distance of tables, {users:,} users, ε = {epsilon:g}; the best design first"
     print_table(title, heads, [list(row.values()) for row in rows])
     best, *others = rows
     how = " (independence is assumed)" if best["design"] == "one-way" else ""
     text = (
-        f"Best: {best['design']}{how}, with a predicted distance of {best['two_way']:.3g} for tables of two"
+        f"Best: {best['design']}{how}, with a predicted distance of {best['two_way']:.3g} for two-way tables"
     )
     print_text(text + "".join(f", then {x['design']} with {x['two_way']:.3g}" for x in others) + ".")
     if data is None:
         print_note(
-            "Without data, relations of a typical strength are assumed; with --prior FILE, those of public records."
+            "Without data, associations of a typical strength are assumed; with --prior FILE, those of public records."
         )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hdr4me.contingency import Contingency
 
 _SYNTHETIC = (
-    "Synthetic records preserve the fitted tables. They do not preserve relations that no question asks together, "
+    "Synthetic records preserve the fitted tables. They do not preserve associations that no question asks together, "
     "or that are weaker than the noise."
 )
 
