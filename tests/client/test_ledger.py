@@ -122,7 +122,7 @@ def test_a_budget_renews_after_its_period(small: Survey, path: Path, clock: Any)
     clock(7)
     ledger.spend(small)
     assert ledger.total == 2 * Fraction(1.1)
-    with pytest.raises(BudgetExceeded, match=r"no more$"):
+    with pytest.raises(BudgetExceeded, match=r"allows: reports_per_survey = 2$"):
         Ledger(path, reports_per_survey=2).spend(small)  # without a period all of it counts
 
 

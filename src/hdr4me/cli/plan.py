@@ -388,7 +388,7 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
             (
                 "A pilot with a fifth of the users, then a second round on narrower ranges (hdr4me refine)",
                 ["dimensions", "values", "reports per dimension", "standard error, one round",
-                 "standard error, two rounds", "squared interval width, one round / two rounds", "range kept"],
+                 "standard error, two rounds", "squared interval width, one round / two rounds", "next width / width"],
                 [[*(row[key] for key in _SECOND), (row["high"] - row["low"]) / 2] for row in more["second_round"]],
             )
         )  # fmt: skip
