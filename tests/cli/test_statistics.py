@@ -116,7 +116,7 @@ def test_a_plan_for_a_statistic_and_for_two_rounds(run, plain, folder):
     assert message[0]["standard_error_of_two"] < message[0]["standard_error"]
     assert "gains nothing" in run(*two).err
     assert "squared interval" in run(*two).out
-    small = (*two[:6], "1", *two[7:])
+    small = (*two[:6], "0.5", *two[7:])
     assert "would not give narrower" in run(*small, "--prior", folder / "few.csv").err
     assert "needs numeric dimensions" in plain(*asked[:-4], "--category-count", "3", "--second-round")
 
