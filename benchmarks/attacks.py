@@ -60,7 +60,7 @@ def channels() -> dict[str, Channel]:
 
     def block(epsilon: float, b: int) -> Channel:
         schema = Schema([Numeric(x, -1, 1) for x in numbers[:b]])
-        return Survey(schema, epsilon=epsilon, blocks=[numbers[:b]]).channels[0]
+        return Survey(schema, epsilon=epsilon, block_questions=[numbers[:b]]).channels[0]
 
     both = Schema([Numeric("x", 0, 1), Numeric("y", 0, 1)])
     chosen = Schema([Selection("x", range(20), at_most=3)])
@@ -75,7 +75,7 @@ def channels() -> dict[str, Channel]:
         "unary encoding, 10": categories("oue", 1.0, 10),
         "PrivSet, 3 of 20": Survey(chosen, epsilon=2.0).channels[0],
         "optional number": Survey(optional, epsilon=1.0).channels[0],
-        "pair of numbers": Survey(both, epsilon=1.0, pairs=[("x", "y")]).channels[0],
+        "pair of numbers": Survey(both, epsilon=1.0, pair_questions=[("x", "y")]).channels[0],
         "number, Duchi": Survey(Schema([Numeric("x", 0, 1)]), epsilon=1.0, mechanism="duchi").channels[0],
         "number, Piecewise": Survey(
             Schema([Numeric("x", 0, 1)]), epsilon=2.0, mechanism="piecewise"

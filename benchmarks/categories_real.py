@@ -98,7 +98,7 @@ def bundled() -> Iterator[str]:
     columns = {name: users(fair[name].tolist()) for name in ("age", "yrs_married")}
     pair = Schema([Numeric("age", 17, 42), Numeric("yrs_married", 0, 23)])
     means: dict[Any, float] = {("mean", None, name): float(np.mean(x)) for name, x in columns.items()}
-    survey = Survey(pair, epsilon=2.0, pairs=[("age", "yrs_married")])
+    survey = Survey(pair, epsilon=2.0, pair_questions=[("age", "yrs_married")])
     yield measured("Fair, age and years married", survey, pa.table(columns), means, 3000)
     seen = [None if a == 0 else float(a) for a in users(fair["affairs"].tolist())]
     some = [min(a, 20.0) for a in seen if a is not None]

@@ -92,7 +92,7 @@ def surveys() -> list[Survey]:
             Survey(mixed, 3.0, mechanism=mechanism, sampled=m, categorical=categorical)
             for mechanism, m, categorical in (("hybrid", 1, "subset"), ("duchi", 5, "projective"))
         ),
-        Survey(pair, 2.0, pairs=[("x", "y")], name='a pair, ε = 2 "quoted" \\ \n\x7f'),
+        Survey(pair, 2.0, pair_questions=[("x", "y")], name='a pair, ε = 2 "quoted" \\ \n\x7f'),
         Survey(mixed, 1.0, mechanism="duchi", weights={"a": 7, "c": 3, "s": 20}),
         Survey(only, 0.1, mechanism="laplace"),
         *(Survey(only, 1.0, mechanism=name) for name in ("staircase", "duchi", "piecewise")),

@@ -60,8 +60,10 @@ SURVEYS: dict[str, Callable[[], Survey]] = {
     "duchi": lambda: coin(*numbers("a", "b", "c"), sampled=2),
     "optimal": lambda: Survey(Schema(numbers("a", "b")), epsilon=1.0),
     "optional": lambda: coin(Numeric("a", 0, 10, default=5, optional=True), *numbers("b")),
-    "pairs": lambda: Survey(Schema(numbers("a", "b", "c")), epsilon=2.0, pairs=[("a", "b")]),
-    "blocks": lambda: coin(*numbers("a", "b", "c", "d", "e"), epsilon=4.0, blocks=[("a", "b", "c", "d")]),
+    "pairs": lambda: Survey(Schema(numbers("a", "b", "c")), epsilon=2.0, pair_questions=[("a", "b")]),
+    "blocks": lambda: coin(
+        *numbers("a", "b", "c", "d", "e"), epsilon=4.0, block_questions=[("a", "b", "c", "d")]
+    ),
     "vectors": lambda: Survey(Schema([vector()]), epsilon=3.0),
     "optional_vectors": lambda: coin(vector(optional=True), *numbers("a"), epsilon=3.0, sampled=2),
     **{

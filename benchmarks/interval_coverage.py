@@ -243,7 +243,7 @@ def films(record: Record, epsilon: float, n: int, rng: np.random.Generator) -> N
     key, seed = (f"{epsilon:g}", f"{n:,}"), int(rng.integers(1 << 30))
     users = drawn("movies", n, rng)[GENRES]
     survey = hd.Survey(
-        hd.Schema([hd.Numeric(name, 0, 1) for name in GENRES]), epsilon=epsilon, blocks=[GENRES]
+        hd.Schema([hd.Numeric(name, 0, 1) for name in GENRES]), epsilon=epsilon, block_questions=[GENRES]
     )
     tally = simulate_tally(pa.Table.from_pandas(users, preserve_index=False), survey, seed=seed)
     truth = users.to_numpy().mean(axis=0)
@@ -333,7 +333,7 @@ def diamonds(record: Record, epsilon: float, n: int, rng: np.random.Generator) -
     answer = ask(tally, "share_by", ["clarity", "cut"], pairs=pairs)
     record.add(("share by group", "clarity by cut", "piecewise", *key), answer, by_group, 1.0)
     of_two(tally, "pair counts", pairs=pairs)
-    survey = hd.Survey(hd.Schema(numbers), epsilon=epsilon, pairs=[("price", "carat")])
+    survey = hd.Survey(hd.Schema(numbers), epsilon=epsilon, pair_questions=[("price", "carat")])
     tally = simulate_tally(records, survey, seed=seed)
     truth = np.array([price.mean(), carat.mean()])
     of = ("price and carat", "pair", *key)

@@ -35,7 +35,7 @@ def blocked(b: int, epsilon: float, size: int | None = None) -> Survey:
     names = [f"x{i}" for i in range(b)]
     size = b if size is None else size
     blocks = [names[i : i + size] for i in range(0, b, size)]
-    return Survey(Schema([Numeric(x, -1, 1) for x in names]), epsilon=epsilon, blocks=blocks)
+    return Survey(Schema([Numeric(x, -1, 1) for x in names]), epsilon=epsilon, block_questions=blocks)
 
 
 class Measured(NamedTuple):

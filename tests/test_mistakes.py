@@ -108,8 +108,14 @@ PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "unknown purpose": (lambda: hd.Survey(SCHEMA, purpose="means"), "purpose = 'means' is not allowed"),
     "weight of nothing": (lambda: hd.Survey(SCHEMA, weights={"Age": 2}), "weights = 'Age' is not allowed"),
-    "pair with a category": (lambda: hd.Survey(SCHEMA, pairs=[("age", "smoker")]), "'smoker' is a category"),
-    "pair with a typo": (lambda: hd.Survey(SCHEMA, pairs=[("age", "smokr")]), "did you mean 'smoker'"),
+    "pair with a category": (
+        lambda: hd.Survey(SCHEMA, pair_questions=[("age", "smoker")]),
+        "'smoker' is a category",
+    ),
+    "pair with a typo": (
+        lambda: hd.Survey(SCHEMA, pair_questions=[("age", "smokr")]),
+        "did you mean 'smoker'",
+    ),
     "dimension with a typo": (lambda: SCHEMA["smokre"], "did you mean 'smoker'"),
     "record with a typo": (lambda: CLIENT.report({"Age": 30, "smoker": "no"}), "did you mean 'age'"),
     "empty record": (lambda: CLIENT.report({}), "the value is missing, and the schema declares neither"),

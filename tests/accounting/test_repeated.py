@@ -169,7 +169,7 @@ KINDS: dict[str, tuple[Callable[[str], list[Any]], Callable[[str], list[Record]]
     "pair": (
         lambda n: [Numeric(n, 0, 1), Numeric(n + "2", 0, 1)],
         lambda n: [{n: a, n + "2": b} for a, b in ((0, 0), (1, 0), (0.5, 1))],
-        {"pairs": 2},
+        {"pair_questions": 2},
     ),
     "entries": (_categories, lambda n: _values(n, "abd"), {"categorical": "oue"}),
     "grr": (_categories, lambda n: _values(n, "abd"), {"categorical": "grr"}),
@@ -193,7 +193,7 @@ KINDS: dict[str, tuple[Callable[[str], list[Any]], Callable[[str], list[Record]]
         lambda n: [
             {n + x: v for x, v in zip("123", vs, strict=True)} for vs in ((0, 0, 0), (1, 0, 1), (1, 1, 1))
         ],
-        {"blocks": 3},
+        {"block_questions": 3},
     ),
     "missing": (
         lambda n: [Categorical(n, list("abc"), default="a")],
@@ -229,7 +229,7 @@ def survey_of(kind: str, m: int) -> tuple[Survey, list[list[Record]]]:
     """m questions of one kind, all answered, and for each question three records on three rows."""
     dimensions, records, options = KINDS[kind]
     asked = [dimensions(name) for name in "xy"[:m]]
-    for group in {"pairs", "blocks"} & set(options):
+    for group in {"pair_questions", "block_questions"} & set(options):
         options = {**options, group: [[d.name for d in one] for one in asked]}
     schema = Schema([dimension for one in asked for dimension in one])
     survey = Survey(schema, epsilon=1.0 * m, sampled=m, **options)

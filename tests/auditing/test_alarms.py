@@ -187,7 +187,7 @@ def test_bounds_of_counters_are_those_of_every_input(kind: str) -> None:
         "optional": hd.Schema([hd.Numeric("a", 0, 1, optional=True)]),
         "selection": hd.Schema([hd.Selection("s", ["a", "b", "c", "d"], at_most=2)]),
     }
-    survey = hd.Survey(schemas[kind], epsilon=1.0, pairs=[("a", "b")] if kind == "pair" else ())
+    survey = hd.Survey(schemas[kind], epsilon=1.0, pair_questions=[("a", "b")] if kind == "pair" else ())
     channel = survey.channels[0]
     bounds = channel.response.bounds()
     assert bounds is not None

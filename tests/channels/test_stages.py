@@ -125,7 +125,7 @@ def test_a_survey_with_memoized_responses() -> None:
         ({"memoized_epsilon": 2.0, "mechanism": "piecewise"}, "memoized_epsilon chooses the mechanisms"),
         ({"memoized_epsilon": 2.0, "categorical": "grr"}, "memoized_epsilon chooses the mechanisms"),
         (
-            {"memoized_epsilon": 2.0, "pairs": [("a", "b")]},
+            {"memoized_epsilon": 2.0, "pair_questions": [("a", "b")]},
             "numbers and categories only, not a pair or block",
         ),
     ],

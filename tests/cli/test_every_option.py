@@ -55,11 +55,11 @@ PYTHON: dict[str, tuple[Callable[..., Any], ...]] = {
 }
 # Parameters that no option sets, because the command line has another way, and options of another name.
 OTHER_NAMES = {
-    "pairs": "pair_question", "blocks": "block_question",  # a list of questions, given one at a time
     "kind": "interval", "method": "recalibrate",  # `interval(kind=…)`, `recalibrate(method)`
     "url": "to", "origins": "allow_origin", "mechanisms": "mechanism", "columns": "column",
     "jointly": "per_dimension", "delta": "shuffled", "values": "prior",
 }  # fmt: skip
+REPEATABLE = ("outputs", "ranges", "defaults", "products", "pair_questions", "block_questions")
 ONLY_IN_PYTHON = {
     "data", "paths", "path", "pilot", "rounds", "survey", "spool", "first", "second", "schema",  # arguments
     "progress", "client", "wait", "options",  # of a program
@@ -83,7 +83,7 @@ def test_an_option_has_the_name_of_its_parameter_and_one_kind_of_value() -> None
     kinds: dict[str, set[str]] = {}
     for command, options in OPTIONS.items():
         for option in options:
-            repeatable = option.name in ("outputs", "ranges", "defaults", "products")
+            repeatable = option.name in REPEATABLE
             assert option.opts[0][2:].replace("-", "_") == option.name.removesuffix("s" * repeatable).rstrip(
                 "_"
             ), command

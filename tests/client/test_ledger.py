@@ -73,7 +73,7 @@ def test_more_reports_per_survey(mixed: Survey, path: Path) -> None:
     client = Client(mixed, Ledger(path, reports_per_survey=3, limit=None))
     for _ in range(3):
         client.report({})
-    with pytest.raises(BudgetExceeded, match="3 time"):
+    with pytest.raises(BudgetExceeded, match="reports_per_survey = 3"):
         client.report({})
 
 
@@ -117,12 +117,12 @@ def test_a_budget_renews_after_its_period(small: Survey, path: Path, clock: Any)
     ledger.spend(small)
     for day in (0, 1, 6):
         clock(day)
-        with pytest.raises(BudgetExceeded, match="no more in 7 day"):
+        with pytest.raises(BudgetExceeded, match="allows in 7 days"):
             ledger.spend(small)
     clock(7)
     ledger.spend(small)
     assert ledger.total == 2 * Fraction(1.1)
-    with pytest.raises(BudgetExceeded, match=r"no more$"):
+    with pytest.raises(BudgetExceeded, match=r"allows: reports_per_survey = 2$"):
         Ledger(path, reports_per_survey=2).spend(small)  # without a period all of it counts
 
 
@@ -316,7 +316,7 @@ def test_an_older_copy_is_detected(small: Survey, path: Path) -> None:
     shutil.copy(path, path.with_name("backup.json"))
     ledger.spend(small)
     shutil.copy(path.with_name("backup.json"), path)
-    with pytest.raises(FormatError, match=r"older copy .written 1 time.*, 2 according to its counter"):
+    with pytest.raises(FormatError, match=r"older copy .write 1; its counter is 2"):
         ledger.spend(small)
     with pytest.raises(FormatError, match="older copy"):
         _ = ledger.total
@@ -326,7 +326,7 @@ def test_a_missing_ledger_is_not_replaced_by_an_empty_one(small: Survey, path: P
     ledger = Ledger(path)
     ledger.spend(small)
     path.unlink()
-    with pytest.raises(FormatError, match="is missing, but according to its counter"):
+    with pytest.raises(FormatError, match="is missing, but its counter is"):
         ledger.spend(small)
     ledger_file.beside(path, "counter").unlink()
     ledger.spend(small)  # the user removed all files

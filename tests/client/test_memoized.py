@@ -458,7 +458,7 @@ def test_a_change_of_category_redraws_every_bit(all_sent: Survey) -> None:
 def test_pairs_of_numbers(path: Path) -> None:
     """One question about two numbers: once the budget is spent, the response to the last pair of levels is repeated."""
     schema = Schema([Numeric("x", 0, 1), Numeric("y", 0, 1)])
-    survey = Survey(schema, epsilon=2.0, pairs=[("x", "y")])
+    survey = Survey(schema, epsilon=2.0, pair_questions=[("x", "y")])
     channel = survey.questions[0].channel
     client = MemoizedClient(survey, Ledger(path, reports_per_survey=2))
     client.report({"x": 0, "y": 0})

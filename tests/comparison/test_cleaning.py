@@ -109,7 +109,10 @@ def test_what_can_be_compared_is_and_the_rest_is_named(tmp_path: Path) -> None:
     assert f"note: 'langs' is left out: {named.format('selections', 'privset')}" in shown
     assert f"note: 'where' is left out: {named.format('vectors', 'codebook')}" in shown
     assert f"note: 'pay' is left out: {named.format('optional numbers', 'optional')}" in shown
-    assert "The mean of numbers: 20 users, 1 collection each; errors: range scaled to [-1, 1]" in shown
+    assert (
+        "The mean of numbers: 20 users, 1 simulated collection per row; scale of errors: range scaled to [-1, 1]"
+        in shown
+    )
     assert "counted from true values" not in shown
 
 

@@ -176,8 +176,9 @@ def test_every_kind_is_compared_and_says_its_scale(tmp_path: Path) -> None:
     document = json.loads(CliRunner().invoke(app, command.split(), catch_exceptions=False).stdout)
     assert {row["scale"] for row in document["rows"]} == {row.scale for row in found.rows}
     shown = CliRunner().invoke(app, command.split()[:-1], catch_exceptions=False).output
-    assert "The mean of vectors: 200 users, 1 collection each; errors: norm scaled to 1" in " ".join(
-        shown.split()
+    assert (
+        "The mean of vectors: 200 users, 1 simulated collection per row; scale of errors: norm scaled to 1"
+        in " ".join(shown.split())
     )
 
 

@@ -54,7 +54,7 @@ def test_a_table_with_its_files(folder: Path, tmp_path: Path, capsys: pytest.Cap
     main(["tables", str(folder / "week.tally"), "--table", "sex,smoker", *options, "--rows", "500"])
     shown = capsys.readouterr()
     assert "Shares, 95 % confidence intervals" in shown.out
-    assert "do not preserve relations" in shown.err
+    assert "do not preserve associations" in shown.err
     assert all(path.stat().st_size > 100 for path in files)
     assert "the fit does not shorten them" in files[0].read_text("utf-8")
     assert pq.read_table(files[3]).num_rows == 500
@@ -117,7 +117,7 @@ def test_a_plan_ranks_the_designs(folder: Path, capsys: pytest.CaptureFixture[st
     assert rows[0]["two_way"] <= rows[1]["two_way"] <= rows[2]["two_way"]
     main(asked)
     shown = capsys.readouterr()
-    assert "relations of a typical strength are assumed" in shown.err
+    assert "associations of a typical strength are assumed" in shown.err
     assert "Best: triples, with a predicted distance of" in shown.out
     main([*asked[:-3], "300", "--epsilon", "0.5"])
     assert "Best: one-way (independence is assumed)" in capsys.readouterr().out

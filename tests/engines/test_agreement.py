@@ -32,7 +32,7 @@ from hdr4me.survey.layout import Layout
 def survey_of(b: int, epsilon: float, **more) -> hd.Survey:
     names = [f"x{i}" for i in range(b)]
     return hd.Survey(
-        hd.Schema([hd.Numeric(x, -1, 1) for x in names]), epsilon=epsilon, blocks=[names], **more
+        hd.Schema([hd.Numeric(x, -1, 1) for x in names]), epsilon=epsilon, block_questions=[names], **more
     )
 
 
@@ -138,7 +138,7 @@ def test_rows_of_a_matrix_have_the_signs_of_columns(b: int, dtype: type) -> None
     """The same halves by both kernels, bit for bit; missing, out of range and at the ends too."""
     names = [f"x{i}" for i in range(b)]
     schema = hd.Schema([hd.Numeric("left", 0, 1), *(hd.Numeric(x, -i - 1, 2) for i, x in enumerate(names))])
-    survey = hd.Survey(schema, epsilon=8.0, blocks=[names])
+    survey = hd.Survey(schema, epsilon=8.0, block_questions=[names])
     rng = np.random.default_rng(b)
     n = 700
     values = rng.uniform(-3, 3, (n, b + 1)).astype(dtype)
@@ -174,7 +174,7 @@ def test_values_that_do_not_stand_side_by_side_are_read_by_columns() -> None:
 def test_signs_are_rounded_at_random() -> None:
     """P(+1) = (1 + t)/2 for every dimension, in its own units, NaN as the default; false alarm below 1e-8."""
     schema = hd.Schema([hd.Numeric("a", 0, 10, 5), hd.Numeric("b", -1, 1, default=1), hd.Numeric("c", 5, 6)])
-    survey = hd.Survey(schema, epsilon=4.0, blocks=[["a", "b", "c"]])
+    survey = hd.Survey(schema, epsilon=4.0, block_questions=[["a", "b", "c"]])
     n = 20_000
     records = np.tile([2.5, np.nan, 99.0], (n, 1))
     source = from_matrix(records, survey)
@@ -247,7 +247,7 @@ def test_blocks_beside_other_questions() -> None:
             hd.Numeric("c", -1, 1),
         ]
     )
-    survey = hd.Survey(schema, epsilon=6.0, mechanism="duchi", blocks=[["c", "a"]])
+    survey = hd.Survey(schema, epsilon=6.0, mechanism="duchi", block_questions=[["c", "a"]])
     assert [question.dimensions for question in survey.questions] == [(0, 3), (1,), (2,)]
     assert hd.Survey.from_json(survey.to_json()) == survey
     n = 3000
@@ -308,15 +308,15 @@ def test_what_a_block_is_refused_for(tmp_path: Path) -> None:
         ]
     )
     for blocks in ([["a"]], ["ab"], [["a", "a"]], [["a", "b"], ["b", "c"]], [["a", "o"]]):
-        with pytest.raises(InvalidInput, match="blocks"):
-            hd.Survey(schema, epsilon=4.0, blocks=blocks)
+        with pytest.raises(InvalidInput, match="block_questions"):
+            hd.Survey(schema, epsilon=4.0, block_questions=blocks)
     with pytest.raises(InvalidInput, match="in no other"):
-        hd.Survey(schema, epsilon=4.0, pairs=[("a", "b")], blocks=[["b", "c"]])
+        hd.Survey(schema, epsilon=4.0, pair_questions=[("a", "b")], block_questions=[["b", "c"]])
     with pytest.raises(InvalidInput, match="no dimension is called"):
-        hd.Survey(schema, epsilon=4.0, blocks=[["a", "z"]])
+        hd.Survey(schema, epsilon=4.0, block_questions=[["a", "z"]])
     with pytest.raises(InvalidInput, match="memoized"):
         MemoizedClient(survey_of(20, 4.0), hd.Ledger(tmp_path / "ledger.json"))
-    with pytest.raises(InvalidInput, match="carry the mean"):
+    with pytest.raises(InvalidInput, match="information on the mean only"):
         hd.ask(hd.Tally(survey_of(3, 4.0)), "quantile", "x0", q=0.5)
 
 

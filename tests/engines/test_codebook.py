@@ -160,7 +160,7 @@ def test_a_sampler_that_leaks_is_caught(monkeypatch) -> None:
 
 def test_vectors_besideword_values() -> None:
     schema = hd.Schema([hd.Vector("v", 2), hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1)])
-    survey = hd.Survey(schema, epsilon=2.0, mechanism="duchi", blocks=[["a", "b"]])
+    survey = hd.Survey(schema, epsilon=2.0, mechanism="duchi", block_questions=[["a", "b"]])
     rows = {"v": pa.array([[0.6, 0.0]] * 3000, pa.list_(pa.float64())), "a": [1.0] * 3000, "b": [0.0] * 3000}
     tally = hd.Tally(survey)
     for block in Local().reports(pa.table(rows), survey):
@@ -240,7 +240,7 @@ def test_what_an_executor_does() -> None:
 
     names = ["a", "b", "c"]
     schema = hd.Schema([hd.Vector("v", 2), *(hd.Numeric(x, 0, 1) for x in names)])
-    survey = hd.Survey(schema, epsilon=2.0, blocks=[names])
+    survey = hd.Survey(schema, epsilon=2.0, block_questions=[names])
     rows = {"v": pa.array([[0.6, 0.0], [3.0, 4.0], None, [1.0]] * 50, pa.list_(pa.float64()))}
     batches = pa.table(rows | {x: [0.5] * 200 for x in names}).to_batches()
     made = list(report_batches(iter(batches), survey))

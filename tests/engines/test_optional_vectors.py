@@ -226,4 +226,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="memoized_epsilon supports numbers and categories only"):
         hd.Survey(survey.schema, epsilon=1.0, memoized_epsilon=4.0)
     with pytest.raises(InvalidInput, match="numbers only; 'v' is a vector"):
-        hd.Survey(hd.Schema([*survey.schema, hd.Numeric("x", 0, 1)]), epsilon=1.0, pairs=[("v", "x")])
+        hd.Survey(
+            hd.Schema([*survey.schema, hd.Numeric("x", 0, 1)]), epsilon=1.0, pair_questions=[("v", "x")]
+        )

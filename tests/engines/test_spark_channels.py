@@ -52,8 +52,10 @@ SURVEYS = {
     ),
     "PrivSet": Survey(Schema([Selection("spoken", ["de", "en", "fr", "it"], 2)]), epsilon=2.0),
     "optional": Survey(Schema([Numeric("age", 0, 100, optional=True)]), epsilon=1.0),
-    "pair": Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), epsilon=1.0, pairs=[("a", "b")]),
-    "block": Survey(Schema([Numeric(x, -1, 1) for x in BLOCK]), epsilon=8.0, blocks=[BLOCK]),
+    "pair": Survey(
+        Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), epsilon=1.0, pair_questions=[("a", "b")]
+    ),
+    "block": Survey(Schema([Numeric(x, -1, 1) for x in BLOCK]), epsilon=8.0, block_questions=[BLOCK]),
     "vector": Survey(Schema([Vector("direction", 3)]), epsilon=4.0),
     "optional vector": Survey(Schema([Vector("move", 3, optional=True)]), epsilon=4.0),
     "list kept by hash": Survey(Schema([Categorical("word", LONG, file="words.txt")]), epsilon=4.0),

@@ -140,11 +140,11 @@ def test_an_optional_selection() -> None:
 def test_questions_about_several_numbers() -> None:
     schema = hd.Schema([hd.Numeric(f"x{j}", 0, 1) for j in range(40)])
     pairs = hd.explain(
-        hd.Survey(schema, epsilon=4.0, pairs=[(f"x{j}", f"x{j + 1}") for j in range(0, 40, 2)])
+        hd.Survey(schema, epsilon=4.0, pair_questions=[(f"x{j}", f"x{j + 1}") for j in range(0, 40, 2)])
     )
     assert "x0 and x1 are one question: one randomized answer covers both." in pairs.markdown()
     assert "14 further questions also cover several numbers each." in pairs.markdown()
-    block = hd.explain(hd.Survey(schema, epsilon=8.0, blocks=[schema.names])).markdown()
+    block = hd.explain(hd.Survey(schema, epsilon=8.0, block_questions=[schema.names])).markdown()
     assert "x0, x1, x2, x3, x4, … and x39 are one question: one randomized answer covers all 40." in block
     assert "first rounded at random to one end of its range" in block
     assert "one question" not in hd.explain(hd.Survey(schema, epsilon=4.0)).markdown()

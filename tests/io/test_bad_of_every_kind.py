@@ -75,7 +75,7 @@ def test_in_batch(name: str) -> None:
 def test_numbers_of_a_block() -> None:
     """Out of range, missing and none: rounded to signs as the declared ends and default, and counted by column."""
     schema = Schema([Numeric("a", 0, 1), Numeric("b", 0, 1, default=1), Numeric("c", 0, 1, default=0)])
-    survey = Survey(schema, epsilon=4.0, blocks=[["a", "b", "c"]])
+    survey = Survey(schema, epsilon=4.0, block_questions=[["a", "b", "c"]])
     records = np.tile([9.0, NAN, -9.0], (50, 1))
     rows = {row["column"]: row for row in Local(threads=1).data_quality(records, survey).rows()}
     assert (rows["a"]["high"], rows["b"]["missing"], rows["c"]["low"]) == (50, 50, 50)

@@ -98,7 +98,7 @@ def test_the_contract_of_the_dimension() -> None:
 
 
 def test_a_survey_of_counts_is_designed_written_and_read() -> None:
-    every: list[dict[str, Any]] = [{}, {"pairs": [("a", "b")]}, {"blocks": [("a", "b")]}]
+    every: list[dict[str, Any]] = [{}, {"pair_questions": [("a", "b")]}, {"block_questions": [("a", "b")]}]
     for options in every:
         made = hd.Survey(hd.Schema([Count("a", 3), Count("b", 5)]), epsilon=4.0, **options)
         assert hd.Survey.from_json(made.to_json()) == made

@@ -23,7 +23,9 @@ SURVEYS = {
     "subset": Survey(Schema([X]), epsilon=2.0, categorical="subset"),
     "projective": Survey(Schema([X]), epsilon=2.0, categorical="projective"),
     "selection": Survey(Schema([Selection("spoken", ["de", "en", "fr", "it"], 2)]), epsilon=2.0),
-    "pair": Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), epsilon=1.0, pairs=[("a", "b")]),
+    "pair": Survey(
+        Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), epsilon=1.0, pair_questions=[("a", "b")]
+    ),
     "optional": Survey(Schema([Numeric("b", 0, 1, optional=True)]), epsilon=1.0),
 }
 TRUTH: dict[str, dict[tuple[str, str, str | None], float]] = {

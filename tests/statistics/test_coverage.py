@@ -62,7 +62,9 @@ def test_rare_shares_of_agreement_blocks_cover(epsilon: float) -> None:
     """A share of 3 %, 30 of about 60 users: the normal law covered 63 % at ε = 8 and 9 to 26 % at ε = 12."""
     names = [f"x{i}" for i in range(8)]
     numbers = [hd.Numeric(name, 0, 1) for name in (*names, *(f"y{i}" for i in range(8)))]
-    survey = hd.Survey(hd.Schema(numbers), epsilon=epsilon, blocks=[names, [f"y{i}" for i in range(8)]])
+    survey = hd.Survey(
+        hd.Schema(numbers), epsilon=epsilon, block_questions=[names, [f"y{i}" for i in range(8)]]
+    )
     rng, inside, total = np.random.default_rng(3), 0, 0
     for seed in range(40):
         values = (rng.random((60, 16)) < 0.03).astype(float)

@@ -184,7 +184,7 @@ def test_optional_numbers_have_a_distribution_among_those_who_have_one(survey_of
 
 def test_a_pair_of_numbers_has_both_distributions():
     survey = hd.Survey(
-        hd.Schema([hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1)]), epsilon=2.0, pairs=[("a", "b")]
+        hd.Schema([hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1)]), epsilon=2.0, pair_questions=[("a", "b")]
     )
     table, tally = survey.questions[0].channel, hd.Tally(survey)
     size = table.inputs[0].size

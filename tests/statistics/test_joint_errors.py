@@ -37,7 +37,9 @@ def test_a_pair_of_numbers(epsilon: float) -> None:
     Two means of 300 squares have a relative deviation of 6 %. With the users' own spread in it the stated square would
     be 2.7 times as large at epsilon = 4.
     """
-    survey = Survey(Schema([Numeric("a", -1, 1), Numeric("b", -1, 1)]), epsilon=epsilon, pairs=[("a", "b")])
+    survey = Survey(
+        Schema([Numeric("a", -1, 1), Numeric("b", -1, 1)]), epsilon=epsilon, pair_questions=[("a", "b")]
+    )
     levels = survey.channels[0].inputs[0].size
     corners = {0: 0.25, levels - 1: 0.25, levels * (levels - 1): 0.25, levels**2 - 1: 0.25}
     squares = stated = 0.0
@@ -62,9 +64,9 @@ def test_an_optional_number() -> None:
 
 def test_moments_of_a_decoder() -> None:
     """Levels of the second number of a pair, and of a residual; rounding of each."""
-    pair = Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), epsilon=1.0, pairs=[("a", "b")]).channels[
-        0
-    ]
+    pair = Survey(
+        Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), epsilon=1.0, pair_questions=[("a", "b")]
+    ).channels[0]
     assert isinstance(pair, Table)
     size = pair.inputs[1].size
     assert pair.response.marginal(1).levels.tolist() == np.linspace(-1, 1, size).tolist()

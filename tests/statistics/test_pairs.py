@@ -122,7 +122,9 @@ def test_a_correlation_that_is_not_significant_is_unknown():
 
 
 def test_a_pair_question_needs_no_pair_counts():
-    survey = hd.Survey(hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1)]), 2.0, pairs=[("a", "b")])
+    survey = hd.Survey(
+        hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1)]), 2.0, pair_questions=[("a", "b")]
+    )
     table, tally = survey.questions[0].channel, hd.Tally(survey)
     assert isinstance(table, hd.Table)
     size = table.inputs[0].size
@@ -225,7 +227,7 @@ def test_unsupported_requests_say_why():
     with pytest.raises(InvalidInput, match="both dimensions must be numbers"):
         hd.ask(hd.Tally(mixed()), "covariance", ["a", "g"])
     duchi = two_numbers("duchi")
-    with pytest.raises(InvalidInput, match="cells carry the mean"):
+    with pytest.raises(InvalidInput, match="information on the mean only"):
         hd.ask(hd.Tally(duchi), "correlation", ["a", "b"], pairs=PairCounts(duchi, [("a", "b")]))
     with pytest.raises(InvalidInput, match="at least one pair"):
         PairCounts(survey, [])

@@ -273,7 +273,7 @@ def test_a_second_round_of_every_kind_of_question():
     numbers = [hd.Numeric(name, -1, 1) for name in ("x", "a", "b", "c")]
     spoken = hd.Selection("spoken", ["de", "en", "fr", "it"], 2)
     schema = hd.Schema([*numbers, spoken, hd.Vector("v", 3)])
-    survey = hd.Survey(schema, epsilon=4.0, blocks=[["a", "b", "c"]])
+    survey = hd.Survey(schema, epsilon=4.0, block_questions=[["a", "b", "c"]])
     pilot = _seeded(survey, 1)
     following, _, ranges = hd.refine(pilot)
     assert list(ranges) == ["x"]

@@ -158,7 +158,7 @@ JOINT = Schema(
 
 @pytest.fixture(scope="module")
 def joint() -> Survey:
-    return Survey(JOINT, epsilon=1.0, pairs=[("height", "age")], weights={"age": 2})
+    return Survey(JOINT, epsilon=1.0, pair_questions=[("height", "age")], weights={"age": 2})
 
 
 def test_a_pair_is_one_question(joint: Survey) -> None:
@@ -209,10 +209,10 @@ def test_joint_answers_are_the_truth(joint: Survey) -> None:
 )
 def test_pairs_that_are_not_allowed(pairs: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        Survey(JOINT, epsilon=1.0, pairs=pairs)
+        Survey(JOINT, epsilon=1.0, pair_questions=pairs)
 
 
-@pytest.mark.parametrize("what", ["pairs", "blocks"])
+@pytest.mark.parametrize("what", ["pair_questions", "block_questions"])
 def test_the_error_for_a_category_in_a_pair_or_block(what: str) -> None:
     schema = Schema([Numeric("age", 0, 120), Categorical("l", ["a", "b"])])
     together: Any = {what: [("age", "l")]}
@@ -229,4 +229,4 @@ def test_a_weight_is_given_to_the_first_of_a_pair() -> None:
     with pytest.raises(
         InvalidInput, match="weights = 'height' is not allowed: the name of a question's first"
     ):
-        Survey(JOINT, epsilon=1.0, pairs=[("age", "height")], weights={"height": 2})
+        Survey(JOINT, epsilon=1.0, pair_questions=[("age", "height")], weights={"height": 2})

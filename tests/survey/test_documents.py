@@ -27,9 +27,11 @@ SURVEYS = {
         hd.Schema([NUMBER, CATEGORY, hd.Numeric("y", 0, 1, optional=True)]), 3.0, sampled=2
     ),
     "block": hd.Survey(
-        hd.Schema([hd.Numeric(f"x{k}", 0, 1) for k in range(9)]), 2.5, blocks=[[f"x{k}" for k in range(9)]]
+        hd.Schema([hd.Numeric(f"x{k}", 0, 1) for k in range(9)]),
+        2.5,
+        block_questions=[[f"x{k}" for k in range(9)]],
     ),
-    "pair": hd.Survey(hd.Schema([NUMBER, hd.Numeric("y", 0, 1)]), 2.5, pairs=[("x", "y")]),
+    "pair": hd.Survey(hd.Schema([NUMBER, hd.Numeric("y", 0, 1)]), 2.5, pair_questions=[("x", "y")]),
     "selection": hd.Survey(hd.Schema([hd.Selection("colors", TEN, at_most=3)]), 1.5),
     "vector": hd.Survey(hd.Schema([hd.Vector("move", 5)]), 4.0),
     "two stages": hd.Survey(hd.Schema([NUMBER, CATEGORY]), 1.0, memoized_epsilon=2.0),

@@ -167,7 +167,7 @@ def redesigned(survey: Survey, epsilon: float) -> Survey:
         sampled=survey.sampled,
         categorical=by_input.get("category", "auto"),
         name=survey.name,
-        pairs=pairs,
+        pair_questions=pairs,
         weights=weights if survey.weighted else {},
     )
     for old, new in zip(survey.questions, made.questions, strict=True):

@@ -117,14 +117,14 @@ def _audit_survey(survey: Any, draws: int, write: Write, json: bool, verbose: bo
         ]
         columns = [
             "mechanism",
-            "number of dimensions",
+            "dimensions",
             "declared ε",
             "proven ε",
             "attack: ε at least",
             "passes",
         ]
         columns += ["channel", "draws", "likelihood ratio"] if verbose else []
-        print_table(f"Audit of survey {survey.fingerprint[:12]}, ε per answer", columns, rows)
+        print_table(f"Audit of survey {survey.fingerprint[:12]}; ε of one answer", columns, rows)
         print_text(_verdict(found))
         print_notes([f"note: {note}" for note in found.notes], verbose)
     return found.passed
@@ -227,7 +227,7 @@ def _bound_rows(limits: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
 def manipulation_table(limits: Sequence[Mapping[str, Any]]) -> tuple[str, list[str], list[list[Any]]]:
     """Title, columns and rows: how far poisoned reports can move each estimate."""
     share = limits[0]["share"] if limits else 0.01
-    title = f"Manipulation bound: {100 * share:g} % poisoned reports move an estimate by at most, in its own units"
+    title = f"Manipulation bound: largest change of an estimate by {100 * share:g} % poisoned reports, in its own units"
     more = len(limits) - _SHOWN
     rows = _bound_rows(limits[:_SHOWN])
     return title, _BOUNDS, rows + ([[f"… {counted(more, 'more dimension')}", None, None]] if more > 0 else [])

@@ -192,7 +192,9 @@ def start(
             if link or (link is None and sys.stderr.isatty()):  # a journal would keep the link
                 print_note(f"dashboard (this link works once): {address}/#key={settings.link_key}")
             else:
-                print_note(f"dashboard: {address}/ (it asks for a token: hdr4me token add --scope read)")
+                print_note(
+                    f"dashboard: {address}/ (it asks for a token: hdr4me token add DATABASE --scope read)"
+                )
 
         if workers > 1:
             run_workers(settings, sock, workers, started=started)
@@ -324,7 +326,7 @@ def log_of_acts(database: DATABASE, json: JSON = False) -> None:
     if json:
         print_json([act._asdict() for act in acts])
     else:
-        print_table("administrative actions", ["minute", "act", "who"], [list(act) for act in acts])
+        print_table("administrative actions", ["minute", "action", "who"], [list(act) for act in acts])
 
 
 @opt.reads_records

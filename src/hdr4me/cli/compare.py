@@ -238,7 +238,8 @@ def compare(
         show_quality(found.data_quality)
     for title, rows in found.titled().items():
         line = (
-            f"{title}: {found.users:,} users, {counted(repeats, 'collection')} each; errors: {rows[0].scale}"
+            f"{title}: {found.users:,} users, {counted(repeats, 'simulated collection')} per row; "
+            f"scale of errors: {rows[0].scale}"
         )
         cells = [row.cells() for row in rows]
         used = [i for i in range(len(COLUMNS)) if any(row[i] is not None for row in cells)]

@@ -310,9 +310,9 @@ def _pair_counts(
         return PairCounts.load(pairs)
     if not reports:
         raise InvalidInput(
-            "correlations and group means need reports that answer both questions: create the survey with --sampled 2 "
-            "or --pair-question, then give --pair-counts FILE (hdr4me tally --count-pair a,b writes it), or give the "
-            "reports and their --survey"
+            "correlations and group means need reports that answer both questions. Create the survey with --sampled 2 "
+            "or more, and give --pair-counts FILE (hdr4me tally --count-pair a,b writes it) or the reports and their "
+            "--survey; or ask both attributes as one question (two numbers: --pair-question; categories: --tables a,b)"
         )
     counts = PairCounts(tally.survey, apart)
     for path in reports:

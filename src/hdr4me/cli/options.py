@@ -89,7 +89,7 @@ UNUSABLE = Annotated[
     bool,
     Option(
         "--allow-unusable",
-        help="Accept columns with more missing or unusable values than are accepted otherwise.",
+        help="Accept columns with undeclared missing values, or more than 5 % unusable values.",
     ),
 ]
 
@@ -105,7 +105,7 @@ _READER = {
 
 # Options for Python parameters that have another name; the others have the option's own name (`_option_names`).
 _ALIASES = {
-    "mechanisms": "--mechanism", "columns": "--column", "pairs": "--pair-question", "blocks": "--block-question",
+    "mechanisms": "--mechanism", "columns": "--column",
     "product": "--product", "p": "--quantiles", "edges": "--histogram", "bins": "--histogram", "t": "--values",
     "during": "--duration", "method": "--recalibrate", "kind": "--interval", "url": "--to",
     "origins": "--allow-origin", "target": "TARGET",
@@ -142,7 +142,7 @@ def named_options(**others: str) -> Iterator[None]:
 def _for_command_line(message: str) -> str:
     """A message with options instead of Python parameters, also where it gives both.
 
-    >>> _for_command_line("use sampled=2 (--sampled 2), a pair (pairs=, --pair-question), or option 'prior'")
+    >>> _for_command_line("use sampled=2 (--sampled 2), a pair (pair_questions=, --pair-question), or option 'prior'")
     'use --sampled 2, a pair (--pair-question), or --prior'
     >>> _for_command_line("p is for statistic = 'quantile'; 'n = 3' is not a parameter")
     "p is for --statistic quantile; 'n = 3' is not a parameter"

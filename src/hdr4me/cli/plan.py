@@ -213,18 +213,18 @@ def _rank_tables(
     if json:
         print_json({"users": users, "epsilon": epsilon, "assumed": data is None, "designs": rows})
         return
-    heads = ["design", "questions", "distance by noise alone", "tables of two", "tables of three"]
+    heads = ["design", "questions", "distance by noise alone", "two-way tables", "three-way tables"]
     title = f"Total variation distance of tables, {users:,} users, ε = {epsilon:g}; the best design first"
     print_table(title, heads, [list(row.values()) for row in rows])
     best, *others = rows
     how = " (independence is assumed)" if best["design"] == "one-way" else ""
     text = (
-        f"Best: {best['design']}{how}, with a predicted distance of {best['two_way']:.3g} for tables of two"
+        f"Best: {best['design']}{how}, with a predicted distance of {best['two_way']:.3g} for two-way tables"
     )
     print_text(text + "".join(f", then {x['design']} with {x['two_way']:.3g}" for x in others) + ".")
     if data is None:
         print_note(
-            "Without data, relations of a typical strength are assumed; with --prior FILE, those of public records."
+            "Without data, associations of a typical strength are assumed; with --prior FILE, those of public records."
         )
 
 
@@ -357,12 +357,13 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
     best, tables = found.best, list[Table]()
     percent = f"{100 * best.probability:g} %"
     if found.own_units:
+        units = ["unit"] if any(map(found.unit, found.own_units)) else []
         tables.append(
             (
                 f"{percent} margins of error in own units",
-                ["dimension", "unit", *_MARGINS],
+                ["dimension", *units, *_MARGINS],
                 [
-                    [name, found.unit(name), *map(_bounded, errors.values())]
+                    [name, *[found.unit(name) for _ in units], *map(_bounded, errors.values())]
                     for name, errors in found.own_units.items()
                 ],
             )
@@ -387,7 +388,7 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
             (
                 "A pilot with a fifth of the users, then a second round on narrower ranges (hdr4me refine)",
                 ["dimensions", "values", "reports per dimension", "standard error, one round",
-                 "standard error, two rounds", "squared interval width, one round / two rounds", "range kept"],
+                 "standard error, two rounds", "squared interval width, one round / two rounds", "next width / width"],
                 [[*(row[key] for key in _SECOND), (row["high"] - row["low"]) / 2] for row in more["second_round"]],
             )
         )  # fmt: skip

@@ -31,7 +31,7 @@ WORKERS = Annotated[int, Option(help="Number of processes; 0: one per core.")]
 SEED = Annotated[int, Option(help="The same seed gives the same numbers, for any --workers.")]
 FOLDER = Annotated[Path, Option("--output", "-o", metavar="<folder>", help="Folder of the report.")]
 NORMALIZE = Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")]
-LAMBDA = Annotated[str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")]
+LAMBDA = Annotated[str | None, Option(help="Choice of the regularization weight λ*, such as z2-noise-bias.")]
 
 
 def reproduce(

@@ -194,9 +194,9 @@ def refine(
         gains = {key: own.gain for key, own in narrower.items()}
         print_json({"survey": survey.fingerprint, "control": control, "narrower_by": gains, "rows": found})
     else:
-        heads = [column.replace("_", " ") for column in _COLUMNS]
+        heads = [{"range_kept": "next width / width"}.get(c, c.replace("_", " ")) for c in _COLUMNS]
         print_table(
-            f"Ranges, and weights of the random choice of a question, after a pilot of {tally.n_reports:,} reports",
+            f"Ranges and weights of the questions of a second round, after a pilot of {tally.n_reports:,} reports",
             heads,
             rows,
         )

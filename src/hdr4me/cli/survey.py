@@ -47,12 +47,17 @@ def survey(
         int | None,
         Option(help="Number of new values that a device with memoized responses pays for.", min=1),
     ] = None,
-    pair_question: Annotated[
-        Texts, Option(metavar="<a,b>", help="Ask two numbers as one question (repeatable).")
-    ] = None,
-    block_question: Annotated[
+    pair_questions: Annotated[
         Texts,
-        Option(metavar="<a,b,x*>", help="Ask the signs of several numbers as one question (repeatable)."),
+        Option("--pair-question", metavar="<a,b>", help="Ask two numbers as one question (repeatable)."),
+    ] = None,
+    block_questions: Annotated[
+        Texts,
+        Option(
+            "--block-question",
+            metavar="<a,b,x*>",
+            help="Ask the signs of numbers as one question (repeatable).",
+        ),
     ] = None,
     tables: Annotated[
         Texts,
@@ -178,8 +183,8 @@ def survey(
             purpose=purpose,
             memoized_epsilon=memoized_epsilon,
             row_budget=row_budget,
-            pairs=[opt.pair_of("--pair-question", text) for text in pair_question or []],
-            blocks=[opt.names_of(text, numeric) for text in block_question or []],
+            pair_questions=[opt.pair_of("--pair-question", text) for text in pair_questions or []],
+            block_questions=[opt.names_of(text, numeric) for text in block_questions or []],
         )
     for warning in caught:
         print_note(f"warning: {warning.message}")

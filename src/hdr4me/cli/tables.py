@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hdr4me.contingency import Contingency
 
 _SYNTHETIC = (
-    "Synthetic records preserve the fitted tables. They do not preserve relations that no question asks together, "
+    "Synthetic records preserve the fitted tables. They do not preserve associations that no question asks together, "
     "or that are weaker than the noise."
 )
 
@@ -43,9 +43,9 @@ def tables(
 ) -> None:
     """Estimate tables of several attributes, their associations, and synthetic records, from joint questions.
 
-    All tables agree with one another: they are those of one joint distribution, which is fitted to all answers as
-    closely as the noise allows. Create the survey with: hdr4me survey schema.toml --tables pairs. Without joint
-    questions, the tables assume independence.
+    All tables are marginals of one joint distribution, which is fitted to all answers as closely as the noise allows.
+    Create the survey with: hdr4me survey schema.toml --tables pairs. Without joint questions, the tables assume
+    independence.
 
     Example: hdr4me tables week.tally --table sex,income --output tables.html --synthetic people.parquet
     """

@@ -87,7 +87,7 @@ class Ledger:
 
     def __repr__(self) -> str:
         limit = "no limit" if self.limit is None else f"limit {float(self.limit):g}"
-        renewed = "" if self.every is None else f", renewed every {self.every} day(s)"
+        renewed = "" if self.every is None else f", renewed every {self.every} day{'s' * (self.every != 1)}"
         return f"<Ledger {self.path}: {limit}{renewed}>"
 
     # -- what is spent -----------------------------------------------------------------------------------------
@@ -160,11 +160,11 @@ class Ledger:
 
     def _check(self, book: Book, survey: Survey, epsilon: float) -> None:
         cost, since = Fraction(epsilon), self._since()
-        when = "" if self.every is None else f" in {self.every} day(s)"
+        when = "" if self.every is None else f" in {self.every} day{'s' * (self.every != 1)}"
         if book.amount(survey.series, since) + cost > self.reports_per_survey * cost:
             raise BudgetExceeded(
-                f"survey {survey.fingerprint} has been answered {self.reports_per_survey} time(s) at epsilon "
-                f"= {epsilon}, under this name or another: {self.path} allows no more{when}"
+                f"survey {survey.fingerprint} has been answered at epsilon = {epsilon}, under this name or another, as "
+                f"often as {self.path} allows{when}: reports_per_survey = {self.reports_per_survey}"
             )
         total = book.total(since) + cost
         if self.limit is not None and total > self.limit:

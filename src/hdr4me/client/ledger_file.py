@@ -95,7 +95,7 @@ def _read(path: Path) -> Book:
     if data is None:
         if counter:
             raise _unusable(
-                f"{path} is missing, but according to its counter it was written {counter} time(s)",
+                f"{path} is missing, but its counter is {counter}",
                 "restore the file, or remove the counter to start an empty ledger",
             )
         return Book(identity)
@@ -111,7 +111,7 @@ def _read(path: Path) -> Book:
     if book.identity != identity:
         raise _unusable(f"{path} and its counter belong to two ledgers", "restore the right files")
     if book.counter < counter:
-        written = f"written {book.counter} time(s), {counter} according to its counter"
+        written = f"write {book.counter}; its counter is {counter}"
         raise _unusable(f"{path} is an older copy ({written})", "restore the newest copy")
     return book
 

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 _STATISTICS = ("mean", "median", "variance")  # of numbers; other kinds are compared by shares and means
 _NUMERIC = ("optimal", "piecewise", "hybrid", "duchi", "laplace")
 _TOGETHER = {PAIR: PAIRS_FROM, BLOCKS: BLOCKS_FROM}  # the ε from which they are compared by default
-_ERRORS = ("predicted MSE", "simulated MSE", "standard error", "re-calibrated MSE")
-COLUMNS = ("ε", "mechanism", *_ERRORS, "95 % intervals cover")
+_ERRORS = ("predicted MSE", "simulated MSE", "± standard error", "re-calibrated MSE")
+COLUMNS = ("ε", "mechanism", *_ERRORS, "coverage of 95 % intervals")
 _COLORS = ("#0b6e99", "#d1495b", "#2e7d4f", "#b7791f", "#6b4c9a", "#55606b", "#c2577e", "#3d8b8b")
 
 
@@ -125,9 +125,9 @@ class _Part:
             workload, d = Workload.of(schema), len(schema)
             sizes = tuple(b for b in sampled_grid(d) if arrangement(name).possible(workload, epsilon, b))
             best = sizes[int(np.argmin(classes(workload, name, "", users, epsilon, sizes).mse))]
-            return Survey(schema, epsilon=epsilon, blocks=block_names(schema.names, best))
+            return Survey(schema, epsilon=epsilon, block_questions=block_names(schema.names, best))
         if name == PAIR:
-            return Survey(schema, epsilon=epsilon, sampled=m, pairs=neighbors(schema))
+            return Survey(schema, epsilon=epsilon, sampled=m, pair_questions=neighbors(schema))
         if name in BASELINES or name in MEMOIZED_BASELINES:
             of_answer = split_budget(epsilon, m)
             memoized = None if self.memoized is None else split_budget(self.memoized, m)

@@ -36,7 +36,7 @@ def plan_tables(
     """Designs of a survey for tables, the best first: one-way questions and independence, pairs, triples.
 
     Each design is simulated, and ranked by the mean total variation distance of its tables of two attributes to those
-    of `data` (public or synthetic records), or, without data, to those of an assumed population, whose relations are
+    of `data` (public or synthetic records), or, without data, to those of an assumed population, whose associations are
     about as strong as in the census and credit data of `benchmarks/joint_tables.py`.
 
     Parameters

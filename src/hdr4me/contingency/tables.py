@@ -35,7 +35,7 @@ MODEL = (
 )
 INDEPENDENT = (
     "No question asks two attributes together: the shares of combinations assume independence, without intervals. For "
-    "relations, create a survey with --tables pairs."
+    "associations, create a survey with --tables pairs."
 )
 
 
@@ -233,8 +233,8 @@ class Tables:
     def sample(self, n: int, seed: int) -> pa.Table:
         """`n` synthetic records drawn from the fitted distribution.
 
-        They preserve the fitted tables up to sampling error. Relations that no table of the survey holds, and relations
-        that are weaker than the noise, are not preserved. Synthetic records reveal nothing beyond the reports.
+        They preserve the fitted tables up to sampling error. Associations that no table of the survey holds, or that
+        are weaker than the noise, are not preserved. Synthetic records reveal nothing beyond the reports.
         """
         if not isinstance(n, int) or n < 1:
             raise InvalidInput.of("n", n, "a positive integer")

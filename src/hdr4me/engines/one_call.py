@@ -25,7 +25,7 @@ def collect(data: Any, survey: Survey, *, allow_unusable: bool = False) -> Tally
     survey
         The survey that the records answer.
     allow_unusable
-        Accepts columns with more unusable values than are accepted otherwise; they still give a warning.
+        Accepts columns with undeclared missing values, or more than 5 % unusable values; they still give a warning.
 
     Examples
     --------

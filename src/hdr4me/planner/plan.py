@@ -156,14 +156,16 @@ class Option:
             tolerance = Tolerance(own, self.probability, setting.jointly)
         if self.mechanism == BLOCKS:
             blocks = block_names(schema.names, self.sampled)
-            return Survey(schema, epsilon=self.epsilon, blocks=blocks, name=name, tolerance=tolerance)
+            return Survey(
+                schema, epsilon=self.epsilon, block_questions=blocks, name=name, tolerance=tolerance
+            )
         priors = (self.workload.groups[k].prior for k in self.workload.numbers)
         questions = design(
             schema,
             self.epsilon_per_value,
             ALONE if self.base == PAIR else self.base,
             self.categorical or "auto",
-            pairs=neighbors(schema) if self.base == PAIR else (),
+            pair_questions=neighbors(schema) if self.base == PAIR else (),
             priors=dict(zip(Workload.number_names(schema), priors, strict=True)),
         )
         return Survey.from_questions(

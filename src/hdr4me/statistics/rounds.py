@@ -140,8 +140,8 @@ def refine(
         mechanism,
         survey.sampled,
         name=name or (f"{survey.name}, second round" if survey.name else "second round"),
-        pairs=[names for pair, names in together if pair],  # type: ignore[misc]
-        blocks=[names for pair, names in together if not pair],
+        pair_questions=[names for pair, names in together if pair],  # type: ignore[misc]
+        block_questions=[names for pair, names in together if not pair],
         weights=_weights(survey, ranges) if weigh else None,
     )
     following = _designed(following, survey, found) if designed else following

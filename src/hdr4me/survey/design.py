@@ -26,8 +26,8 @@ def design(
     mechanism: Any,
     categorical: str,
     *,
-    pairs: Sequence[tuple[str, str]] = (),
-    blocks: Sequence[Sequence[str]] = (),
+    pair_questions: Sequence[tuple[str, str]] = (),
+    block_questions: Sequence[Sequence[str]] = (),
     weights: Mapping[str, int] | None = None,
     memoized_epsilon: float | None = None,
     priors: Mapping[str, Any] | None = None,
@@ -40,7 +40,7 @@ def design(
     """
     if categorical not in CATEGORICAL:
         raise InvalidInput.of("categorical", categorical, f"one of {', '.join(CATEGORICAL)}")
-    together = _together(schema, pairs, blocks)
+    together = _together(schema, pair_questions, block_questions)
     later = {j for _, own in together.values() for j in own[1:]}
     named = [[schema.names[j] for j in own] for what, own in together.values() if what == "pair"]
     own_tables, pair_laws = _designed_for(mechanism, named, priors or {})
@@ -102,13 +102,15 @@ def check_memoized(
 
 
 def _together(
-    schema: Schema, pairs: Sequence[tuple[str, str]], blocks: Sequence[Sequence[str]]
+    schema: Schema, pair_questions: Sequence[tuple[str, str]], block_questions: Sequence[Sequence[str]]
 ) -> dict[int, tuple[str, tuple[int, ...]]]:
     """For the first dimension of each pair and block: "pair" or "block", and its dimensions in order."""
     found: dict[int, tuple[str, tuple[int, ...]]] = {}
     used: set[int] = set()
-    for what, names, most in [*(("pair", p, 2) for p in pairs), *(("block", b, MAX_SIZE) for b in blocks)]:
-        option = f"{what}s"
+    pairs = (("pair", names, 2) for names in pair_questions)
+    blocks = (("block", names, MAX_SIZE) for names in block_questions)
+    for what, names, most in [*pairs, *blocks]:
+        option = f"{what}_questions"
         if isinstance(names, str) or not 2 <= len(names) <= most:
             words = "two names" if most == 2 else f"2 to {most} names"
             raise InvalidInput.of(option, names, f"{words} of numeric dimensions")

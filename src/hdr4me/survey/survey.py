@@ -59,9 +59,9 @@ class Survey:
         The mechanism for categories; "auto" chooses the one with the smallest predicted error.
     name
         A name for people. A renamed survey shares its budget with the original (`series`).
-    pairs
+    pair_questions
         Pairs of numeric dimensions, by name, that are asked together under the whole budget of a question.
-    blocks
+    block_questions
         Blocks of 2 to 1,024 numeric dimensions, by name, that are rounded to signs and asked together (agreement
         blocks). They are accurate for large budgets and values far from the middle of their range.
     weights
@@ -110,8 +110,8 @@ class Survey:
         categorical: str = "auto",
         name: str = "",
         *,
-        pairs: Sequence[tuple[str, str]] = (),
-        blocks: Sequence[Sequence[str]] = (),
+        pair_questions: Sequence[tuple[str, str]] = (),
+        block_questions: Sequence[Sequence[str]] = (),
         weights: Mapping[str, int] | None = None,
         purpose: str | None = None,
         memoized_epsilon: float | None = None,
@@ -123,14 +123,16 @@ class Survey:
         _check(schema, epsilon, sampled, name)
         mechanism = mechanism_for(purpose, mechanism)
         if memoized_epsilon is not None:
-            check_memoized(schema, epsilon, memoized_epsilon, mechanism, categorical, [*pairs, *blocks])
+            check_memoized(
+                schema, epsilon, memoized_epsilon, mechanism, categorical, [*pair_questions, *block_questions]
+            )
         questions = design(
             schema,
             split_budget(float(epsilon), int(sampled)),
             mechanism,
             categorical,
-            pairs=pairs,
-            blocks=blocks,
+            pair_questions=pair_questions,
+            block_questions=block_questions,
             weights=weights or {},
             memoized_epsilon=None
             if memoized_epsilon is None

@@ -70,8 +70,8 @@ class PairCounts:
         if self.survey.sampled < 2:
             raise InvalidInput(
                 f"no report answers both {first!r} and {second!r}, because each person answers one question. Create "
-                "the survey with sampled=2 or more (--sampled 2), ask both as a pair (pairs=, --pair-question), or add "
-                "their product (hdr4me.Product, --product)"
+                "the survey with sampled=2 or more (--sampled 2), ask both as a pair "
+                "(pair_questions=, --pair-question), or add their product (hdr4me.Product, --product)"
             )
         return a, b
 
