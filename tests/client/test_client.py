@@ -189,8 +189,8 @@ def test_rounding_picks_the_upper_row_with_the_exact_probability(all_sent: Surve
     table = all_sent.channels[0]
     assert isinstance(table, Table)
     age = 120 * (1 + 0.375) / 4
-    boundary = table.cumulative[2][0]  # this word is cell 1 in row 2 and cell 0 in row 1
-    assert table.cumulative[1][0] > boundary
+    boundary = table.weights[2][0]  # this word is cell 1 in row 2 and cell 0 in row 1
+    assert table.weights[1][0] > boundary
     for fraction, code in ((24575, 1), (24576, 0)):
         client = Client(all_sent)
         client._draws = Counting(boundary, fraction)  # type: ignore[assignment]

@@ -60,14 +60,6 @@ def below(draws: Draws, n: int) -> int:
             return word % n
 
 
-def pick(bounds: Sequence[int], word: int) -> int:
-    """The cell that a word selects: the number of bounds at or below it.
-
-    Every bound is compared, because the running time of a search that stops early would depend on the input.
-    """
-    return sum([word >= bound for bound in bounds])
-
-
 class Field(NamedTuple):
     """One integer of an answer: 0 to bound − 1, in 1, 2, 4 or 8 bytes on the wire."""
 

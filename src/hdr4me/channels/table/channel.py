@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,6 @@ from hdr4me.channels.channel import (
     is_number,
     named_epsilon,
     numbers,
-    pick,
     whole,
 )
 from hdr4me.channels.proof import BITS, ONE, check_ratio, column_ratio, entries_ratio
@@ -67,12 +67,12 @@ class Stages:
 
     def sample(self, row: int, memoized: Draws, fresh: Draws) -> int:
         """The reported cell: 16 memoized bits select a cell of the first stage, 16 fresh bits a cell of the second."""
-        kept = pick(self._bounds[0][row], memoized.bits(STAGE_BITS))
-        return pick(self._bounds[1][kept], fresh.bits(STAGE_BITS))
+        first, second = self._cells
+        return second[first[row].pick(memoized.bits(STAGE_BITS))].pick(fresh.bits(STAGE_BITS))
 
     @cached_property
-    def _bounds(self) -> tuple[Rows, Rows]:
-        return _cumulative(self.first), _cumulative(self.second)
+    def _cells(self) -> tuple[list[Cells], list[Cells]]:
+        return [Cells(row) for row in self.first], [Cells(row) for row in self.second]
 
     def to_dict(self) -> dict[str, Any]:
         """The stages in the document of a channel."""
@@ -96,8 +96,26 @@ class Stages:
         return cls(float(document["epsilon"]), first, second)
 
 
-def _cumulative(rows: Rows) -> Rows:
-    return tuple(tuple(accumulate(row))[:-1] for row in rows)
+class Cells:
+    """The cells of a row of weights, from which a word selects one: cell i if it is in the i-th interval of weights.
+
+    A word is compared with all bounds between cells at once: they are packed into one integer with 64 bits for each,
+    so that the sum of 2^32 − bound and the word reaches 2^32 where the word is at or above the bound. The running
+    time of a search that stops early would depend on the input.
+    """
+
+    def __init__(self, weights: Sequence[int]) -> None:
+        bounds = list(accumulate(weights))[:-1]
+        self._gaps = _packed([ONE - bound for bound in bounds])
+        self._each = _packed([1] * len(bounds))
+
+    def pick(self, word: int) -> int:
+        """The cell of a word: the number of bounds at or below it."""
+        return (self._gaps + word * self._each & self._each << BITS).bit_count()
+
+
+def _packed(numbers: Sequence[int]) -> int:
+    return int.from_bytes(struct.pack(f"<{len(numbers)}Q", *numbers), "little")
 
 
 def product_rows(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]]) -> Rows:
@@ -153,12 +171,11 @@ class IntegerTable(Channel):
         return self.weights
 
     @cached_property
-    def cumulative(self) -> Rows:
-        """The cumulative sums of each row without the last, 2^32."""
-        return _cumulative(self.weights)
+    def _cells(self) -> list[Cells]:
+        return [Cells(row) for row in self.weights]
 
     def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
-        return tuple([pick(self.cumulative[row], draws.bits(BITS)) for row in self.field_rows(x)])
+        return tuple([self._cells[row].pick(draws.bits(BITS)) for row in self.field_rows(x)])
 
     def repeat(self, x: int, memoized: Draws, fresh: Draws) -> tuple[int, ...]:
         if self.stages is None:
