@@ -9,7 +9,7 @@ import time
 
 from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.optimal import design
-from hdr4me.mechanisms.table import Table, window_table
+from hdr4me.mechanisms.table import TableMechanism, window_table
 
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)
 
@@ -18,7 +18,7 @@ def piecewise(epsilon: float) -> float:
     return float(mechanism("piecewise", epsilon=epsilon).variance(1.0))
 
 
-def best_window(epsilon: float) -> Table:
+def best_window(epsilon: float) -> TableMechanism:
     """The best of the closed-form windows: a scan over cells and heavy cells."""
     tables = (
         window_table("window", epsilon, n, w)
@@ -28,7 +28,7 @@ def best_window(epsilon: float) -> Table:
         )
         if w < n
     )
-    return min(tables, key=Table.max_variance)
+    return min(tables, key=TableMechanism.max_variance)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from hdr4me.channels import Input, Table, channel_from_dict
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.mechanisms.table import Table as Designed
+from hdr4me.mechanisms.table import TableMechanism as Designed
 from hdr4me.survey import Survey
 
 ONE = 1 << 32

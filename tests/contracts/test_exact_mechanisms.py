@@ -18,7 +18,7 @@ from scipy import stats
 
 from hdr4me.channels.proof import exp_lower
 from hdr4me.mechanisms import mechanism
-from hdr4me.mechanisms.table import Table
+from hdr4me.mechanisms.table import TableMechanism
 
 BUDGETS = [1e-8, 1e-3, 0.05, 0.5, 1.0, 2.0, 4.0, 8.0, 20.0, 5000.0]
 NUMERIC = [
@@ -42,7 +42,7 @@ CATEGORIES = [(v, e) for v in (2, 5, 256) for e in (1e-3, 1.0, 5.0, 5000.0)]
 UNARY = [("oue", e) for e in (1e-8, 0.1, 1.0, 8.0, 5000.0)]
 UNARY += [(base, e) for base in ("optimal", "piecewise", "duchi", "laplace") for e in (0.01, 1.0, 4.0)]
 
-_made: dict[str, Table] = {}
+_made: dict[str, TableMechanism] = {}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -57,7 +57,7 @@ def _name(case: tuple) -> str:
 
 
 @pytest.fixture(params=VALUES, ids=_name)
-def value_table(request: pytest.FixtureRequest) -> Table:
+def value_table(request: pytest.FixtureRequest) -> TableMechanism:
     name, options, epsilon = request.param
     key = _name(request.param)
     if key not in _made:
@@ -77,7 +77,7 @@ def unary_table(request: pytest.FixtureRequest) -> Any:
     return oue(epsilon) if name == "oue" else histogram(epsilon, name)
 
 
-def _law(table: Table, t: float) -> list[Fraction]:
+def _law(table: TableMechanism, t: float) -> list[Fraction]:
     """P(cell | t) as exact fractions, from the definition: the two neighboring rows, mixed."""
     low, high = table.domain
     place = (Fraction(t) - Fraction(low)) / (Fraction(high) - Fraction(low)) * (table.n_levels - 1)
@@ -113,21 +113,21 @@ def _chi_square_p(codes: np.ndarray, law: np.ndarray) -> float:
     return float(stats.chi2.sf(statistic, expected.size - 1))
 
 
-def test_rows_sum_to_a_power_of_two(value_table: Table) -> None:
+def test_rows_sum_to_a_power_of_two(value_table: TableMechanism) -> None:
     assert {sum(row) for row in value_table.weights.tolist()} == {2**32}
     assert min(map(min, value_table.weights.tolist())) >= 1
     assert value_table.n_cells <= 256
     assert value_table.n_levels <= 256
 
 
-def test_privacy_is_proven_for_every_pair_of_inputs(value_table: Table) -> None:
+def test_privacy_is_proven_for_every_pair_of_inputs(value_table: TableMechanism) -> None:
     rows = value_table.weights.tolist()
     assert _all_pairs_private(rows, exp_lower(value_table.epsilon))
     assert _all_pairs_private(rows, value_table.likelihood_ratio)
     assert value_table.likelihood_ratio <= exp_lower(value_table.epsilon)
 
 
-def test_mean_is_the_level_in_fractions(value_table: Table) -> None:
+def test_mean_is_the_level_in_fractions(value_table: TableMechanism) -> None:
     # decode is rounded to double precision: relative 2^-53 for each of the cells
     decode = [Fraction(d) for d in value_table.decode.tolist()]
     tolerance = 1e-13 * max(10.0, float(np.abs(value_table.decode).max()))
@@ -139,7 +139,7 @@ def test_mean_is_the_level_in_fractions(value_table: Table) -> None:
 
 
 @pytest.mark.parametrize("t", [-1.0, -0.37, 0.0, 0.61])
-def test_moments_against_enumeration_in_fractions(value_table: Table, t: float) -> None:
+def test_moments_against_enumeration_in_fractions(value_table: TableMechanism, t: float) -> None:
     # 1e-9: the variance's center is t, the rows' means agree with it to 1e-13 of the largest decoded value
     law = _law(value_table, t)
     decode = [Fraction(d) for d in value_table.decode.tolist()]
@@ -153,7 +153,7 @@ def test_moments_against_enumeration_in_fractions(value_table: Table, t: float) 
     assert float(value_table.abs_third_moment(t)) == pytest.approx(float(third), rel=1e-9, abs=1e-18)
 
 
-def test_atoms_and_cdf_are_the_law(value_table: Table) -> None:
+def test_atoms_and_cdf_are_the_law(value_table: TableMechanism) -> None:
     place, mass = value_table.atoms(0.25)
     assert mass == pytest.approx([float(p) for p in _law(value_table, 0.25)], rel=1e-12)
     assert float(mass.sum()) == pytest.approx(1.0, abs=1e-12)
@@ -166,7 +166,7 @@ def test_atoms_and_cdf_are_the_law(value_table: Table) -> None:
 
 
 @pytest.mark.parametrize("t", [-1.0, 0.3])
-def test_samples_follow_the_law(value_table: Table, t: float) -> None:
+def test_samples_follow_the_law(value_table: TableMechanism, t: float) -> None:
     """Chi-square on the codes (p > 1e-6), and mean and variance within 5 standard errors (5.7e-7 each)."""
     n = 50_000
     rng = np.random.default_rng(20240229)
@@ -184,7 +184,7 @@ def test_samples_follow_the_law(value_table: Table, t: float) -> None:
         assert abs((centered**2).mean() - variance) < 5 * spread + 1e-4 * variance
 
 
-def test_randomized_response_is_private_and_unbiased(category_table: Table) -> None:
+def test_randomized_response_is_private_and_unbiased(category_table: TableMechanism) -> None:
     rows = category_table.weights.tolist()
     assert {sum(row) for row in rows} == {2**32}
     assert _all_pairs_private(rows, exp_lower(category_table.epsilon))
@@ -195,13 +195,13 @@ def test_randomized_response_is_private_and_unbiased(category_table: Table) -> N
     assert abs(float(q * hit + (1 - q) * miss)) <= 1e-14 * scale
 
 
-def test_randomized_response_samples_follow_the_law(category_table: Table) -> None:
+def test_randomized_response_samples_follow_the_law(category_table: TableMechanism) -> None:
     """Chi-square, p > 1e-6."""
     codes = category_table.sample_cells(np.ones(50_000, dtype=int), np.random.default_rng(7))
     assert _chi_square_p(codes, category_table.probabilities[1]) > 1e-6
 
 
-def test_unary_encoding_is_private_for_every_pair_of_categories(unary_table: Table) -> None:
+def test_unary_encoding_is_private_for_every_pair_of_categories(unary_table: TableMechanism) -> None:
     """Category a against b: entry a goes from present to absent, entry b back; all pairs of their reports."""
     absent, present = unary_table.weights.tolist()
     assert sum(absent) == sum(present) == 2**32
@@ -213,7 +213,7 @@ def test_unary_encoding_is_private_for_every_pair_of_categories(unary_table: Tab
     assert worst == unary_table.likelihood_ratio <= limit
 
 
-def test_unary_encoding_is_unbiased(unary_table: Table) -> None:
+def test_unary_encoding_is_unbiased(unary_table: TableMechanism) -> None:
     decode = [Fraction(d) for d in unary_table.decode.tolist()]
     scale = max(10.0, float(np.abs(unary_table.decode).max()))
     for entry, row in enumerate(unary_table.weights.tolist()):
@@ -223,7 +223,7 @@ def test_unary_encoding_is_unbiased(unary_table: Table) -> None:
         assert float(unary_table.variance(float(entry))) == pytest.approx(float(variance), rel=1e-9)
 
 
-def test_unary_encoding_samples_follow_the_law(unary_table: Table) -> None:
+def test_unary_encoding_samples_follow_the_law(unary_table: TableMechanism) -> None:
     """Chi-square, p > 1e-6."""
     for entry in (0, 1):
         codes = unary_table.sample_cells(np.full(50_000, entry), np.random.default_rng(11 + entry))

@@ -13,7 +13,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import cache, mechanism
 from hdr4me.mechanisms.optimal import _merged, _packed, _unpacked, optimal
 from hdr4me.mechanisms.program import Measure
-from hdr4me.mechanisms.table import Table, window_table
+from hdr4me.mechanisms.table import TableMechanism, window_table
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -251,7 +251,7 @@ class TestCache:
     def test_a_disk_that_cannot_be_written_is_no_error(self, tmp_path, monkeypatch):
         (tmp_path / "file").write_text("in the way")
         monkeypatch.setenv("HDR4ME_CACHE_DIR", str(tmp_path / "file"))
-        assert isinstance(optimal(0.6), Table)
+        assert isinstance(optimal(0.6), TableMechanism)
 
     def test_an_interrupted_write_leaves_nothing(self, place, monkeypatch):
         def full(*_: object) -> None:

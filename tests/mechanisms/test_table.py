@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.table import Certificate, Table
+from hdr4me.mechanisms.table import Certificate, TableMechanism
 
 ONE = 1 << 32
 HALF = ONE // 2
 
 
-def coin(**changes: Any) -> Table:
+def coin(**changes: Any) -> TableMechanism:
     """Three to one, decoded as ±2."""
     given: dict[str, Any] = {
         "name": "coin",
@@ -22,17 +22,17 @@ def coin(**changes: Any) -> Table:
         "decode": [-2.0, 2.0],
         "weights": [[3 * ONE // 4, ONE // 4], [ONE // 4, 3 * ONE // 4]],
     }
-    return Table(**(given | changes))
+    return TableMechanism(**(given | changes))
 
 
-def seven() -> Table:
+def seven() -> TableMechanism:
     """Nine levels, three cells: the outer two carry the value, all three its square."""
     rows = []
     for i in range(9):
         tilt, spread = (i - 4) * (ONE // 64), (i - 4) ** 2 * (ONE // 256)
         outer = ONE // 2 + spread
         rows.append([(outer - 2 * tilt) // 2, ONE - outer, (outer + 2 * tilt) // 2])
-    return Table("seven", 2.0, np.linspace(-1, 1, 9), [-8.0, 0.0, 8.0], rows)
+    return TableMechanism("seven", 2.0, np.linspace(-1, 1, 9), [-8.0, 0.0, 8.0], rows)
 
 
 def test_privacy_loss_is_a_fraction():

@@ -281,7 +281,7 @@ def batches_of(file: IO[bytes], size: int) -> Iterator[Batch]:
     if not 8 <= length <= min(_MOST_FOOTER, size - 18):
         raise Broken("the length of its footer is impossible")
     end = size - 10 - length
-    footer = Table(bytes(read(end, length)))
+    footer = Flatbuffer(bytes(read(end, length)))
     root = footer.root()
     if any(footer.structs(root, 2, 24)):
         raise Broken("it has dictionaries")
@@ -293,7 +293,7 @@ def batches_of(file: IO[bytes], size: int) -> Iterator[Batch]:
             raise Broken("a batch is outside the file or overlaps another batch")
         before = offset + length + body
         message = bytes(read(offset, length))
-        yield _batch(Table(message[8 if message[:4] == _MARK else 4 :]), offset + length, body, 1)
+        yield _batch(Flatbuffer(message[8 if message[:4] == _MARK else 4 :]), offset + length, body, 1)
 
 
 def reader_of(file: Any, most: int) -> Read:
@@ -326,7 +326,7 @@ def stream_batches(data: bytes, at: int, n_columns: int) -> Iterator[Batch]:
         at = start + length
 
 
-def _message(data: bytes, at: int) -> tuple[Table | None, int]:
+def _message(data: bytes, at: int) -> tuple[Flatbuffer | None, int]:
     """The message that begins at `at`, or None for the end marker, and the offset of its body."""
     if data[at : at + 4] != _MARK or len(data) < at + 8:
         raise Broken("its end is missing")
@@ -335,10 +335,10 @@ def _message(data: bytes, at: int) -> tuple[Table | None, int]:
         return None, at + 8
     if length > min(_MOST_METADATA, len(data) - at - 8):
         raise Broken("a message is longer than the stream")
-    return Table(data[at + 8 : at + 8 + length]), at + 8 + length
+    return Flatbuffer(data[at + 8 : at + 8 + length]), at + 8 + length
 
 
-def _batch(table: Table, start: int, body: int, n_columns: int) -> Batch:
+def _batch(table: Flatbuffer, start: int, body: int, n_columns: int) -> Batch:
     """The batch of a message whose body of `body` bytes begins at `start`; only its last column has offsets."""
     root = table.root()
     if table.field("<B", root, 1) != _RECORD_BATCH:
@@ -408,7 +408,7 @@ def null_rows(read: Read, column: Column, start: int, n: int) -> NDArray[np.bool
 # -- flatbuffers -------------------------------------------------------------------------------------------------
 
 
-class Table:
+class Flatbuffer:
     """A flatbuffer in memory; a read outside the bounds raises `Broken`."""
 
     def __init__(self, data: bytes) -> None:

@@ -25,7 +25,7 @@ from hdr4me.mechanisms.law import AdditiveNoise, Floats, Mechanism
 from hdr4me.mechanisms.piecewise import Hybrid, Piecewise
 from hdr4me.mechanisms.square_wave import SquareWave
 from hdr4me.mechanisms.table import (
-    Table,
+    TableMechanism,
     binary,
     duchi_table,
     round_rows,
@@ -42,7 +42,7 @@ _TAIL = 1e-4
 _UNITS = 64  # the least difference of heavy and light weights with which more than two cells are used
 
 
-def discretized(mechanism: Mechanism) -> Table:
+def discretized(mechanism: Mechanism) -> TableMechanism:
     """The table that deploys `mechanism`."""
     epsilon = mechanism.epsilon
     if epsilon < _SMALLEST_WINDOW:
@@ -73,7 +73,7 @@ def _shape(epsilon: float, share: float, most: int = MAX_CELLS) -> tuple[int, in
     return min(shapes, key=lambda shape: (abs(Fraction(shape[1], shape[0]) - Fraction(share)), -shape[0]))
 
 
-def _side_by_side(mechanism: Hybrid) -> Table:
+def _side_by_side(mechanism: Hybrid) -> TableMechanism:
     """The window of Piecewise on its share of each row, and the two cells of Duchi on the rest."""
     piecewise, duchi = mechanism.components
     if mechanism.piecewise_share == 0:
@@ -87,10 +87,10 @@ def _side_by_side(mechanism: Hybrid) -> Table:
     levels, decode, weights = window(epsilon, n_cells, width, _TOTAL - rest)
     ends, end_weights = binary(epsilon, levels.size, rest)
     both, rows = np.concatenate([decode, ends]), np.concatenate([weights, end_weights], axis=1)
-    return Table("hybrid", epsilon, levels, both, rows)
+    return TableMechanism("hybrid", epsilon, levels, both, rows)
 
 
-def _binned(mechanism: AdditiveNoise) -> Table:
+def _binned(mechanism: AdditiveNoise) -> TableMechanism:
     """Noise in equal bins about the levels; the end bins include the tails."""
     n_cells, n_levels, bin_width = _bins(mechanism)
     levels = np.linspace(-1.0, 1.0, n_levels)
@@ -99,7 +99,7 @@ def _binned(mechanism: AdditiveNoise) -> Table:
     rows = np.stack([_interval_mass(mechanism, edges - t) for t in levels])
     weights = round_rows(rows, mechanism.epsilon)
     decode = unbiased_decode(weights, _bin_means(mechanism, edges, bin_width), levels)
-    return Table(mechanism.name, mechanism.epsilon, levels, decode, weights)
+    return TableMechanism(mechanism.name, mechanism.epsilon, levels, decode, weights)
 
 
 def _bins(mechanism: AdditiveNoise) -> tuple[int, int, float]:
@@ -147,7 +147,7 @@ def _bin_means(mechanism: AdditiveNoise, edges: Floats, width: float) -> Floats:
 # -- any law --------------------------------------------------------------------------------------------------
 
 
-def exact(law: Any, *, levels: int | None = None, cells: int | None = None) -> Table:
+def exact(law: Any, *, levels: int | None = None, cells: int | None = None) -> TableMechanism:
     """The integer table that deploys `law`, proven to be private at the law's ε and unbiased.
 
     Parameters
@@ -170,7 +170,7 @@ def exact(law: Any, *, levels: int | None = None, cells: int | None = None) -> T
     >>> round(float(table.variance(0.5)), 4)
     0.9448
     """
-    if isinstance(law, Table):
+    if isinstance(law, TableMechanism):
         return law
     for attribute in ("epsilon", "cdf"):
         if not hasattr(law, attribute):
@@ -206,7 +206,7 @@ def exact(law: Any, *, levels: int | None = None, cells: int | None = None) -> T
     return min((t for t in made if t.mean_variance() <= least * (1 + 1e-6)), key=lambda t: t.n_levels)
 
 
-def _faithful(table: Table, law: Any) -> bool:
+def _faithful(table: TableMechanism, law: Any) -> bool:
     """Whether the table's mean variance is within 2 % of that of the calibrated law."""
     if not (hasattr(law, "variance") and hasattr(law, "mean")):
         return False
@@ -250,7 +250,7 @@ def _quantile(beyond: Callable[[float], float], start: float, steps: int = 40) -
     return high
 
 
-def _binned_table(law: Any, n_levels: int, edges: Floats) -> Table | None:
+def _binned_table(law: Any, n_levels: int, edges: Floats) -> TableMechanism | None:
     """The table with these levels; None if its rows cannot be decoded without bias."""
     rows, places = _binned_rows(law, n_levels, edges)
     least, most = rows.min(axis=0), rows.max(axis=0)
@@ -265,7 +265,7 @@ def _binned_table(law: Any, n_levels: int, edges: Floats) -> Table | None:
     start = (places - (means[0] + means[-1]) / 2) / slope
     weights, decoders = unbiased_rows(rows, law.epsilon, levels[:, None], start[:, None])
     try:
-        return Table(_name(law), law.epsilon, levels, decoders[:, 0], weights)
+        return TableMechanism(_name(law), law.epsilon, levels, decoders[:, 0], weights)
     except InvalidInput as refusal:
         if "biased" not in str(refusal):
             raise

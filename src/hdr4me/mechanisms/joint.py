@@ -35,7 +35,7 @@ from hdr4me.mechanisms.law import Floats
 from hdr4me.mechanisms.optimal import DUCHI_UP_TO
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.mechanisms.program import minimize
-from hdr4me.mechanisms.table import Integers, Table, duchi_table, unbiased_rows, window_table
+from hdr4me.mechanisms.table import Integers, TableMechanism, duchi_table, unbiased_rows, window_table
 
 # The budgets of joint designs; larger budgets use the design of the largest.
 JOINT_FROM, JOINT_UP_TO = 0.05, 10.0
@@ -125,7 +125,7 @@ def _budget(epsilon: float) -> float:
     return float(min(epsilon, JOINT_UP_TO))
 
 
-def optimal_mean(epsilon: float, prior: Any = "uniform") -> Table:
+def optimal_mean(epsilon: float, prior: Any = "uniform") -> TableMechanism:
     """The table of least E V(t) with t drawn from `prior`, among those that are ε-LDP and unbiased for every value."""
     check_epsilon(epsilon)
     law = as_prior(prior)
@@ -139,10 +139,10 @@ def optimal_mean(epsilon: float, prior: Any = "uniform") -> Table:
     made = cached_design(key, lambda: _mean_design(budget, law))
     levels = np.linspace(-1.0, 1.0, made.inputs[0].n_levels)
     decode, weights = np.array(made.decoders["value"]), np.array(made.weights, np.int64)
-    return Table("optimal_mean", budget, levels, decode, weights)
+    return TableMechanism("optimal_mean", budget, levels, decode, weights)
 
 
-def prior_variance(table: Table, prior: Any) -> float:
+def prior_variance(table: TableMechanism, prior: Any) -> float:
     """E V(t) of a table's report, t drawn from the prior, with the random rounding to a level."""
     law = as_prior(prior)
     second = table.probabilities @ table.decode**2

@@ -20,7 +20,7 @@ from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from hdr4me.mechanisms.table import Table
+    from hdr4me.mechanisms.table import TableMechanism
 
 Floats = NDArray[np.float64]
 
@@ -152,7 +152,7 @@ class Mechanism(ABC):
     def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
         """One t* for each t, for simulation only: floating-point reports are not private."""
 
-    def exact(self) -> Table:
+    def exact(self) -> TableMechanism:
         """The discretization that is deployed: an integer table whose privacy is proven."""
         from hdr4me.mechanisms.discretize import discretized
 

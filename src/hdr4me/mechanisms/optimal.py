@@ -28,7 +28,14 @@ from hdr4me.mechanisms.program import (
     window_rows,
     window_starts,
 )
-from hdr4me.mechanisms.table import Certificate, Table, duchi_table, round_rows, unbiased_decode, window_table
+from hdr4me.mechanisms.table import (
+    Certificate,
+    TableMechanism,
+    duchi_table,
+    round_rows,
+    unbiased_decode,
+    window_table,
+)
 
 DESIGN_VERSION = 3  # incremented when tables or their files change
 DUCHI_UP_TO = 0.05  # up to this budget Duchi's two cells are within 0.2 % of the bound
@@ -37,7 +44,7 @@ PROGRAM_UP_TO = 12.0
 _LARGEST_MULTIPLIER = 1e9
 
 
-def optimal(epsilon: float, objective: Objective = "max") -> Table:
+def optimal(epsilon: float, objective: Objective = "max") -> TableMechanism:
     """The unbiased ε-LDP table of least variance, with a certificate: a proven bound of the variance of any other.
 
     `objective` is "max" (the largest variance over the inputs) or "mean" (its mean over inputs uniform on [-1, 1]).
@@ -60,18 +67,20 @@ def optimal(epsilon: float, objective: Objective = "max") -> Table:
     )
 
 
-def _packed(table: Table) -> dict[str, Any]:
+def _packed(table: TableMechanism) -> dict[str, Any]:
     assert table.certificate is not None
     proof = table.certificate.proof
     assert proof is not None
     return {"weights": table.weights.tolist(), "decode": table.decode.tolist(), "proof": proof.tolist()}
 
 
-def _unpacked(stored: Any, epsilon: float, objective: Objective) -> Table | None:
+def _unpacked(stored: Any, epsilon: float, objective: Objective) -> TableMechanism | None:
     """The stored table with its privacy, variance and bound recomputed; None if they do not hold."""
     weights, proof = stored["weights"], np.array(stored["proof"], dtype=np.float64)
     bound = _bound(proof, epsilon, objective)
-    table = Table("optimal", epsilon, np.linspace(-1.0, 1.0, len(weights)), stored["decode"], weights)
+    table = TableMechanism(
+        "optimal", epsilon, np.linspace(-1.0, 1.0, len(weights)), stored["decode"], weights
+    )
     most = 0.05 if epsilon <= 8.0 else 0.5  # the gap of every design is well below this
     if bound is None or not bound <= _achieved(table, objective) <= (1 + most) * bound:
         return None
@@ -99,11 +108,11 @@ def _bound(proof: Floats, epsilon: float, objective: Objective) -> float | None:
     return certified(Dual(*proof), epsilon, mean_square) * search.unit**2
 
 
-def _achieved(table: Table, objective: Objective) -> float:
+def _achieved(table: TableMechanism, objective: Objective) -> float:
     return table.max_variance() if objective == "max" else table.mean_variance()
 
 
-def design(epsilon: float, objective: Objective) -> Table:
+def design(epsilon: float, objective: Objective) -> TableMechanism:
     """The table of `optimal`, computed without the cache."""
     search, candidates = Search(epsilon, objective), []
     if epsilon > 8.0:
@@ -138,7 +147,7 @@ def _stages(epsilon: float, objective: Objective) -> tuple[list[tuple[int, int, 
     return [(17, 60, 1), (33, 100, 1), (97 if objective == "max" else 129, 260, 2)], 161
 
 
-def _table(search: Search, n_levels: int) -> Table:
+def _table(search: Search, n_levels: int) -> TableMechanism:
     """The integer weights and the decoding for the computed light mass."""
     assert search.measure is not None
     levels, epsilon, unit = np.linspace(-1.0, 1.0, n_levels), search.epsilon, search.unit
@@ -153,7 +162,7 @@ def _table(search: Search, n_levels: int) -> Table:
         limit -= cells.mass.size - MAX_CELLS
     weights = round_rows(window_rows(cells, epsilon, levels / unit), epsilon)
     decode = unbiased_decode(weights, cells.outputs * unit, levels)
-    return Table("optimal", epsilon, levels, decode, weights)
+    return TableMechanism("optimal", epsilon, levels, decode, weights)
 
 
 def _merged(measure: Measure, limit: int) -> Measure:
@@ -200,5 +209,7 @@ def _split(cells: Measure, epsilon: float, levels: Floats) -> Measure:
     return Measure(cells.outputs[home((cut[:-1] + cut[1:]) / 2)], np.diff(cut))
 
 
-def _certify(table: Table, objective: Objective, bound: float, proof: Floats | None) -> Table:
+def _certify(
+    table: TableMechanism, objective: Objective, bound: float, proof: Floats | None
+) -> TableMechanism:
     return replace(table, certificate=Certificate(objective, bound, _achieved(table, objective), proof))

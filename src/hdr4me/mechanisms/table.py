@@ -40,7 +40,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False)
-class Table(Mechanism):
+class TableMechanism(Mechanism):
     """An integer table: input level i is reported as cell y with probability weights[i, y] / 2^32.
 
     The levels are equally spaced on [-1, 1], and a cell is decoded as the number `decode[y]`. A value t between two
@@ -170,7 +170,7 @@ class Table(Mechanism):
     def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
         return self.decode[self.sample_cells(t, rng)]
 
-    def exact(self) -> Table:
+    def exact(self) -> TableMechanism:
         return self
 
 
@@ -340,13 +340,13 @@ def window(
     return np.linspace(-1.0, 1.0, n_levels), decode, weights
 
 
-def window_table(name: str, epsilon: float, n_cells: int, width: int) -> Table:
+def window_table(name: str, epsilon: float, n_cells: int, width: int) -> TableMechanism:
     """The window as a table."""
     levels, decode, weights = window(epsilon, n_cells, width)
-    return Table(name, epsilon, levels, decode, weights)
+    return TableMechanism(name, epsilon, levels, decode, weights)
 
 
-def duchi_table(name: str, epsilon: float) -> Table:
+def duchi_table(name: str, epsilon: float) -> TableMechanism:
     """Duchi's mechanism as a window of one heavy cell among two."""
     return window_table(name, epsilon, n_cells=2, width=1)
 

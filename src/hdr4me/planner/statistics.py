@@ -22,7 +22,7 @@ from hdr4me.framework.em import climb
 from hdr4me.mechanisms.joint import optimal_mean
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.mechanisms.registry import scaled_mechanism
-from hdr4me.mechanisms.table import Table
+from hdr4me.mechanisms.table import TableMechanism
 from hdr4me.planner.candidates import BLOCKS, PAIR
 from hdr4me.planner.plan import Option, Plan
 from hdr4me.planner.reports import entry_variances
@@ -38,26 +38,26 @@ _PAIRS = 64
 
 
 @lru_cache(maxsize=256)
-def _deployed(name: str, epsilon: float, prior: Prior) -> Table:
+def _deployed(name: str, epsilon: float, prior: Prior) -> TableMechanism:
     if name == "optimal_mean" and not prior.uniform:
         return optimal_mean(epsilon, prior)
-    found: Table = scaled_mechanism(name, epsilon=epsilon).exact()
+    found: TableMechanism = scaled_mechanism(name, epsilon=epsilon).exact()
     return found
 
 
-def _table(option: Option, group: Group) -> Table:
+def _table(option: Option, group: Group) -> TableMechanism:
     """The deployed table of a group of numbers."""
     return _deployed(option.base, option.epsilon_per_value, group.prior)
 
 
 @lru_cache(maxsize=256)
-def _law(table: Table, prior: Prior) -> Floats:
+def _law(table: TableMechanism, prior: Prior) -> Floats:
     """The law of a report about a value of the prior."""
     parts = np.array_split(np.arange(prior.values.size), max(1, prior.values.size // 4096))
     return np.asarray(sum(prior.shares[part] @ table.law_at(prior.values[part]) for part in parts))
 
 
-def _shows_shape(table: Table) -> bool:
+def _shows_shape(table: TableMechanism) -> bool:
     return int(np.linalg.matrix_rank(table.probabilities, tol=1e-6)) >= _LEAST_RANK
 
 
@@ -80,7 +80,7 @@ _EDGES = np.linspace(-1.0, 1.0, _BINS + 1)
 
 
 @lru_cache(maxsize=256)
-def _fitted(table: Table, prior: Prior, r: int) -> Floats:
+def _fitted(table: TableMechanism, prior: Prior, r: int) -> Floats:
     """Fitted cumulative shares at the edges, for seeded draws of values from the prior."""
     inside = (np.arange(_PER_BIN) + 0.5) / _PER_BIN
     law = table.law_at(_EDGES[:-1, None] + np.diff(_EDGES)[:, None] * inside).mean(axis=1)

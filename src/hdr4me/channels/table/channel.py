@@ -71,8 +71,8 @@ class Stages:
         return second[first[row].pick(memoized.bits(STAGE_BITS))].pick(fresh.bits(STAGE_BITS))
 
     @cached_property
-    def _cells(self) -> tuple[list[Cells], list[Cells]]:
-        return [Cells(row) for row in self.first], [Cells(row) for row in self.second]
+    def _cells(self) -> tuple[list[PackedRow], list[PackedRow]]:
+        return [PackedRow(row) for row in self.first], [PackedRow(row) for row in self.second]
 
     def to_dict(self) -> dict[str, Any]:
         """The stages in the document of a channel."""
@@ -96,7 +96,7 @@ class Stages:
         return cls(float(document["epsilon"]), first, second)
 
 
-class Cells:
+class PackedRow:
     """The cells of a row of weights, from which a word selects one: cell i if it is in the i-th interval of weights.
 
     A word is compared with all bounds between cells at once: they are packed into one integer with 64 bits for each,
@@ -171,8 +171,8 @@ class IntegerTable(Channel):
         return self.weights
 
     @cached_property
-    def _cells(self) -> list[Cells]:
-        return [Cells(row) for row in self.weights]
+    def _cells(self) -> list[PackedRow]:
+        return [PackedRow(row) for row in self.weights]
 
     def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
         return tuple([self._cells[row].pick(draws.bits(BITS)) for row in self.field_rows(x)])
