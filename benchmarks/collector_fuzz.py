@@ -211,7 +211,7 @@ def in_process(n: int, seed: int, *, together: int = 32) -> dict[str, Any]:
         for survey in requests.surveys:
             store.open_round(survey, now=datetime.now(UTC))
         collector = Collector(
-            store, Settings("postgresql://nowhere", origins=("https://a.example",)), Log(said)
+            store, Settings("postgresql://nowhere", allow_origins=("https://a.example",)), Log(said)
         )
         service = Service(collector, build_app(collector))
         await collector.start()
@@ -296,7 +296,7 @@ def over_sockets(n: int, seed: int) -> dict[str, Any]:
         finally:
             writer.close()
 
-    with live(store, origins=("https://a.example",)) as (url, collector):
+    with live(store, allow_origins=("https://a.example",)) as (url, collector):
         port = int(url.rpartition(":")[2])
 
         async def main() -> None:

@@ -162,7 +162,7 @@ FIELDS = (
 
 
 def pilot(schema: Schema) -> dict[str, Any]:
-    """Values by name, for `hd.plan(values=…)`."""
+    """Values by name, for `hd.plan(prior=…)`."""
     table = records(Survey(schema, epsilon=4.0, mechanism="duchi"), n=300, seed=11)
     return {name: table[name].to_pylist() for name in table.column_names}
 
@@ -173,7 +173,7 @@ def plans() -> Iterator[tuple[str, Any]]:
     for name, (schema, epsilon, options) in WORKLOADS.items():
         made = schema()
         for how, users in beliefs:
-            known: dict[str, Any] = {"worst": {"prior": "worst"}, "values": {"values": pilot(made)}}
+            known: dict[str, Any] = {"worst": {"prior": "worst"}, "values": {"prior": pilot(made)}}
             try:
                 plan = hd.plan(schema=made, users=users, epsilon=epsilon, **options, **known.get(how, {}))
             except hd.errors.InvalidInput:

@@ -123,7 +123,7 @@ def covariances(rng: np.random.Generator, draws: int = 1000) -> list[str]:
                         if way == "pairs":
                             cells = cells_of(a, reading, rng), cells_of(b, reading, rng)
                             tally, more = both_tallies(two, cells, ("a", "b"))
-                            options: dict[str, Any] = {"pairs": more}
+                            options: dict[str, Any] = {"pair_counts": more}
                         else:
                             tally, options = by_product(a, b, three, rng), {}
                         answer = hd.ask(tally, "covariance", ["a", "b"], **options)
@@ -169,7 +169,7 @@ def formulas(rng: np.random.Generator, draws: int = 10_000) -> list[str]:
             for i in range(draws):
                 cells = cells_of(a, reading, rng), cells_of(b, reading, rng)
                 tally, pairs = both_tallies(survey, cells, ("a", "b"))
-                answer = hd.ask(tally, "covariance", ["a", "b"], pairs=pairs)
+                answer = hd.ask(tally, "covariance", ["a", "b"], pair_counts=pairs)
                 inside += _coverage(answer, truth)[0]
                 found[i] = answer.value[0]
             squares = (found - truth) ** 2 / (formula(a, b, epsilon)[0] / n)
@@ -228,8 +228,11 @@ def groups(rng: np.random.Generator, draws: int = 1000) -> list[str]:
                     second = _reported(halves, (split, group), rng)
                     for row, (answer, truth) in enumerate(
                         (
-                            (hd.ask(first[0], "mean_by", ["x", "g"], pairs=first[1]), means),
-                            (hd.ask(second[0], "share_by", ["y", "g"], pairs=second[1]), shares.ravel()),
+                            (hd.ask(first[0], "mean_by", ["x", "g"], pair_counts=first[1]), means),
+                            (
+                                hd.ask(second[0], "share_by", ["y", "g"], pair_counts=second[1]),
+                                shares.ravel(),
+                            ),
                         )
                     ):
                         low, high = answer.interval()

@@ -245,10 +245,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "records as a survey": ("perturb people.csv survey.json -o r.parquet", "people.csv"),
     "records as reports": ("tally survey.json people.csv -o t.tally", "is not a file of reports"),
-    "records of JSON as reports": (
-        "tally survey.json people.jsonl -o t.tally --strict",
-        "line 1: not a report$",
-    ),
     "a survey as a tally": ("estimate survey.json", "survey.json"),
     "a schema with a wrong key": ("survey wrong.toml", "expected .*high.*low"),
     "a schema that is not TOML": ("survey bad.toml", "is not a schema"),

@@ -94,7 +94,7 @@ def main() -> None:
             found[1] for line in serving.stdout if (found := re.search(r"(http://\S+/#key=\S+)", line))
         )
         address = link.split("/#")[0]
-        send = ["send", "survey.json", "records.parquet", "--to", address, "--spool", "outbox"]
+        send = ["send", "survey.json", "records.parquet", "--url", address, "--spool", "outbox"]
         subprocess.run([*COMMAND, *send], cwd=folder, check=True)
         browser = playwright.chromium.launch(
             executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]

@@ -53,19 +53,19 @@ PYTHON: dict[str, tuple[Callable[..., Any], ...]] = {
     "ledger show": (hd.Ledger,),
     "estimate": (hd.Answer.interval, hd.combine),
 }
-# Parameters that no option sets, because the command line has another way, and options of another name.
-OTHER_NAMES = {
-    "kind": "interval", "method": "recalibrate",  # `interval(kind=…)`, `recalibrate(method)`
-    "url": "to", "origins": "allow_origin", "mechanisms": "mechanism", "columns": "column",
-    "jointly": "per_dimension", "delta": "shuffled", "values": "prior",
-}  # fmt: skip
-REPEATABLE = ("outputs", "ranges", "defaults", "products", "pair_questions", "block_questions")
+# An option with the name of a Python method: its value is the parameter (`interval(kind=…)`, `recalibrate(method)`).
+METHODS = {"kind": "interval", "method": "recalibrate"}
+REPEATABLE = (
+    "outputs", "ranges", "defaults", "pair_questions", "block_questions", "mechanisms", "columns",
+)  # fmt: skip
+# Parameters that no option sets, because the command line has another way, or because only programs need them.
 ONLY_IN_PYTHON = {
     "data", "paths", "path", "pilot", "rounds", "survey", "spool", "first", "second", "schema",  # arguments
     "progress", "client", "wait", "options",  # of a program
     "recalibrate", "weigh", "weights", "rank_by", "n_reports", "methods", "probabilities", "inclusion", "correlation",
     "domain", "reports_per_survey", "timeout", "tables", "tolerance", "prior", "round_number", "self",
-    "secret", "link_key", "limits", "run_folder",
+    "secret", "link_key", "limits", "run_folder", "seed", "lambda_choice", "variance_formula", "calibrated",
+    "mechanism", "name",
 }  # fmt: skip
 
 
@@ -75,7 +75,8 @@ def test_a_parameter_has_one_name(command: str) -> None:
     names = {x.name for x in OPTIONS[command]} | {x.opts[0][2:].replace("-", "_") for x in OPTIONS[command]}
     for function in PYTHON[command]:
         for name in inspect.signature(function).parameters:
-            assert {name, OTHER_NAMES.get(name, name)} & names or name in ONLY_IN_PYTHON, (function, name)
+            found = {METHODS.get(name, name), name.removesuffix("s")}  # a repeatable option has the singular
+            assert found & names or name in ONLY_IN_PYTHON, (function, name)
 
 
 def test_an_option_has_the_name_of_its_parameter_and_one_kind_of_value() -> None:
@@ -116,7 +117,7 @@ BASES = {
     "audit": "audit {survey} --draws 100",
     "explain": "explain {survey}",
     "serve": "serve {survey} --database {folder}/none/collector.db",
-    "send": "send {survey} {records} --to http://127.0.0.1:9 --spool {folder}/none/spool",
+    "send": "send {survey} {records} --url http://127.0.0.1:9 --spool {folder}/none/spool",
     "backup": "backup {folder}/none.db -o {out}",
     "restore": "restore {survey} --database {out}",
     "reproduce": "reproduce nothing",

@@ -112,10 +112,10 @@ def test_printable_leaves_every_letter() -> None:
     assert printable("\udcff\n\u2028") == r"\udcff\n\u2028"
 
 
-def test_uploaded_lines_are_escaped(plain: Any, collected: Any, tmp_path: Path) -> None:
+def test_uploaded_lines_are_escaped(run: Any, plain: Any, collected: Any, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_text(ESCAPES + "\n")
-    assert plain("tally", collected.survey, path, "--strict", "-o", tmp_path / "t").isprintable()
+    assert run("tally", collected.survey, path, "-o", tmp_path / "t").err.replace("\n", " ").isprintable()
     foreign = Report(ESCAPES, ((0, 1),)).to_json()
     path.write_text(foreign + "\n")
     assert plain("tally", collected.survey, path, "-o", tmp_path / "t").isprintable()

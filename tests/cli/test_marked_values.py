@@ -28,7 +28,7 @@ COMMANDS = (
     "perturb survey.json {} --check-only --date-format %d.%m.%Y",
     "compare {} --schema schema.json --repeats 1",
     "plan --users 1000 --epsilon 1 --schema schema.json --prior {}",
-    "tally survey.json {} -o t.tally --strict",
+    "tally survey.json {} -o t.tally",
     "estimate {}",
     "explain {}",
     "study {} --users 9999999",

@@ -89,25 +89,22 @@ def test_a_ledger_in_words(run: Any, plain: Any, tmp_path: Path) -> None:
 
 def test_a_plan_in_the_shuffle_model_and_over_time(run: Any, plain: Any) -> None:
     plan = ("plan", "--users", 100_000, "--dims", 1, "--epsilon", 4, "--mechanism", "duchi")
-    shown = run(*plan, "--shuffled", "1e-6", "--collect-every", "day", "--duration", "30d")
+    shown = run(*plan, "--delta", "1e-6", "--rounds", "30")
     assert shown.code == 0
     assert "100,000 shuffled reports are (0.0848, 1e-06)-differentially private" in shown.out
     assert "allows a local ε of up to" in shown.out
     assert "30 rounds with fresh noise: up to ε = 120 in total" in shown.out
     assert "Participation is not hidden" not in shown.out + shown.err
-    whole = run(*plan, "--collect-every", "day", "--duration", "30d", "--verbose").err
+    whole = run(*plan, "--rounds", "30", "--verbose").err
     assert "Participation is not hidden" in whole
     small_sample = ("plan", "--users", 2_000, "--dims", 1, "--epsilon", 1, "--mechanism", "duchi")
-    document = run(
-        *small_sample, "--shuffled", "1e-6", "--collect-every", "week", "--duration", "1y", "--json"
-    ).json
+    document = run(*small_sample, "--delta", "1e-6", "--rounds", "53", "--json").json
     assert 0.05 < document["shuffled"]["epsilon"] < 0.15
     assert document["shuffled"]["local_epsilon_for_this_central_epsilon"] > 3
     assert document["repeated"]["rounds"] == 53
     assert "shuffled" not in run(*plan, "--json").json
-    assert "--shuffled 2.0 is not allowed" in plain(*plan, "--shuffled", 2)
-    assert "--collect-every and --duration need each other" in plain(*plan, "--collect-every", "week")
-    assert "--duration 'x' is not allowed" in plain(*plan, "--collect-every", "week", "--duration", "x")
+    assert "--delta 2.0 is not allowed" in plain(*plan, "--delta", 2)
+    assert "--rounds 0 is not allowed" in plain(*plan, "--rounds", 0)
     kinds = run(
         "plan",
         "--users",
@@ -118,7 +115,7 @@ def test_a_plan_in_the_shuffle_model_and_over_time(run: Any, plain: Any) -> None
         4,
         "--epsilon",
         1,
-        "--shuffled",
+        "--delta",
         1e-6,
         "--json",
     ).json

@@ -103,12 +103,10 @@ def test_the_page_has_everything_that_the_terminal_shows(
     asked = (
         "--poisoned",
         0.01,
-        "--shuffled",
+        "--delta",
         1e-6,
-        "--collect-every",
-        "week",
-        "--duration",
-        "1y",
+        "--rounds",
+        53,
         "--second-round",
     )
     shown = run(*question, *asked, "--output", page)

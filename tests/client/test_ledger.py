@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from hdr4me.client import Client, Ledger, ledger_file
-from hdr4me.client.ledger import days, rounds
+from hdr4me.client.ledger import days
 from hdr4me.errors import BudgetExceeded, FormatError, InvalidInput
 from hdr4me.survey import Numeric, Question, Schema, Survey
 
@@ -163,9 +163,6 @@ def test_a_period_is_a_length_of_time(path: Path, length: Any) -> None:
 
 def test_lengths_of_time() -> None:
     assert [days(x) for x in (1, "day", "7 days", "Quarter", "6m", " 2 years ")] == [1, 1, 7, 91, 180, 730]
-    assert (rounds("week", "8d"), rounds("week", "7d"), rounds("month", "1d")) == (2, 1, 1)
-    with pytest.raises(InvalidInput, match="during = 'x'"):
-        rounds("week", "x")
 
 
 # -- the file -----------------------------------------------------------------------------------------------------

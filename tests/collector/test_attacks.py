@@ -1155,7 +1155,7 @@ def test_options_in_a_file_in_the_environment_and_on_the_command_line(
     assert main(["serve", "--config", str(config), "--min-reports", "200"]) == 0
     (settings,) = found
     assert (settings.min_reports, settings.retain_days) == (200, 5)
-    assert settings.origins == ("https://a.example",)
+    assert settings.allow_origins == ("https://a.example",)
     assert settings.database == f"{tmp_path}/c.db"
     config.write_text("prot = 1")
     assert main(["serve", "--config", str(config)]) == 2

@@ -817,7 +817,7 @@ def test_cors_only_for_listed_origins() -> None:
                 assert "access-control-allow-credentials" not in answer.headers
                 assert answer.headers["vary"] == "origin"
 
-    check(work, origins=("https://a.example",))
+    check(work, allow_origins=("https://a.example",))
 
 
 # -- the rest --------------------------------------------------------------------------------------------------------

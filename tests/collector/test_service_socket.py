@@ -210,7 +210,7 @@ def test_serve_send_and_the_same_bits(
     assert main(["token", "add", database, "--scope", "admin"]) == 0
     secret = capsys.readouterr().out.strip()
     with command(*arguments) as (url, process, said):
-        send = ["send", survey, str(tmp_path / "records.parquet"), "--to", url]
+        send = ["send", survey, str(tmp_path / "records.parquet"), "--url", url]
         assert main([*send, "--spool", str(tmp_path / "spool"), "--json"]) == 0
         first = json.loads(capsys.readouterr().out)
         assert (first["stored"], first["duplicates"], len(first["data_quality"])) == (n, 0, 2)
@@ -219,7 +219,7 @@ def test_serve_send_and_the_same_bits(
                 [
                     "send",
                     survey,
-                    "--to",
+                    "--url",
                     url,
                     "--spool",
                     str(tmp_path / "spool"),
@@ -342,15 +342,15 @@ def test_a_spool_is_kept_when_sending_fails(tmp_path: Path, capsys: pytest.Captu
     store = memory_store(SURVEY, open_uploads=False)
     given = [str(tmp_path / "survey.json"), "--spool", str(tmp_path / "spool")]
     with live(store) as (url, _):
-        assert main(["send", *given, str(tmp_path / "records.parquet"), "--to", url]) == 2
+        assert main(["send", *given, str(tmp_path / "records.parquet"), "--url", url]) == 2
         assert "To send the same reports again" in capsys.readouterr().err
     ids = (tmp_path / "spool" / "ids").read_bytes()
     store.add_token(ANYONE, "send")
     with live(store) as (url, _):
         assert (
-            main(["send", *given, str(tmp_path / "records.parquet"), "--to", url]) == 2
+            main(["send", *given, str(tmp_path / "records.parquet"), "--url", url]) == 2
         )  # records and a spool
-        assert main(["send", *given, "--to", url]) == 0
-        assert main(["send", *given, "--to", url]) == 0
+        assert main(["send", *given, "--url", url]) == 0
+        assert main(["send", *given, "--url", url]) == 0
     assert sorted(store.reports[1]) == sorted([ids[:16], ids[16:]])
     assert Tally(SURVEY).n_reports == 0

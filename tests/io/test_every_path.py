@@ -38,7 +38,7 @@ PYTHON: dict[str, Callable[[hd.Survey, Path], Any]] = {
 COMMANDS = {
     "perturb": "perturb survey.json people.csv -o r.parquet",
     "perturb --check-only": "perturb survey.json people.csv --check-only",
-    "send": "send survey.json people.csv --to http://127.0.0.1:9",
+    "send": "send survey.json people.csv --url http://127.0.0.1:9",
 }
 
 

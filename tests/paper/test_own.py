@@ -65,9 +65,7 @@ def test_a_file_is_studied_under_its_own_name(tmp_path, mine, capsys):
     assert "COV-19" not in everything
     assert str(tmp_path) not in everything
     command = json.loads((output / "run.json").read_text())["command"]
-    assert command == (
-        "hdr4me study mine.csv --seed 1 --epsilon 30 --epsilon 90 --mechanism hybrid --mechanism scdf"
-    )
+    assert command == ("hdr4me study mine.csv --epsilon 30 --epsilon 90 --mechanism hybrid --mechanism scdf")
 
 
 def test_an_embeddings_file_keeps_its_name_too(tmp_path):

@@ -90,7 +90,7 @@ def test_what_is_known_of_the_values_and_of_the_gaps() -> None:
         pa.chunked_array([[10.0, None, 30.0, None]]),
     ]
     for given in gaps:
-        plan = hd.plan(schema=schema, users=1000, epsilon=1.0, values={"pay": given})
+        plan = hd.plan(schema=schema, users=1000, epsilon=1.0, prior={"pay": given})
         group = plan.best.workload.groups[0]
         assert group.present == 0.5
         assert group.prior.mean == pytest.approx(-0.6)
@@ -121,10 +121,10 @@ def test_statistics_that_cannot_be_estimated() -> None:
     for given in wrong:
         with pytest.raises(InvalidInput, match=r"prior = \{'pay': .*a share above 0 and up to 1"):
             hd.plan(schema=hd.Schema([PAY]), users=1000, epsilon=1.0, prior={"pay": given})
-    with pytest.raises(InvalidInput, match="values = 'pay' is not allowed: at least one number"):
-        hd.plan(schema=hd.Schema([PAY]), users=1000, epsilon=1.0, values={"pay": [None, None]})
-    with pytest.raises(InvalidInput, match=r"values = \[nan\] is not allowed: finite values"):
-        hd.plan(schema=hd.Schema([AGE]), users=1000, epsilon=1.0, values={"age": [1.0, np.nan]})
+    with pytest.raises(InvalidInput, match="prior = 'pay' is not allowed: at least one number"):
+        hd.plan(schema=hd.Schema([PAY]), users=1000, epsilon=1.0, prior={"pay": [None, None]})
+    with pytest.raises(InvalidInput, match=r"prior = \[nan\] is not allowed: finite values"):
+        hd.plan(schema=hd.Schema([AGE]), users=1000, epsilon=1.0, prior={"age": [1.0, np.nan]})
 
 
 def test_a_tally_gives_the_share_too() -> None:
@@ -155,7 +155,7 @@ def test_the_error_of_the_design_itself(epsilon: float, most: float) -> None:
 def test_predictions_are_of_the_deployed_table(epsilon: float, present: float) -> None:
     """The variance of value − R·present and of present by the law of a report, cell by cell; all report."""
     values = np.where(np.arange(1000) < 1000 * present, np.linspace(0, 60, 1000), np.nan)
-    best = hd.plan(schema=hd.Schema([PAY]), users=5000, epsilon=epsilon, values={"pay": values}).best
+    best = hd.plan(schema=hd.Schema([PAY]), users=5000, epsilon=epsilon, prior={"pay": values}).best
     channel: Any = best.survey().channels[0]
     prior = best.workload.groups[0].prior
     shares = np.append(present * prior.on_levels(channel.parts[0].size - 1), 1 - present)
@@ -196,7 +196,7 @@ def test_predictions_hold_on_real_data(epsilon: float, color: float) -> None:
     table = pa.table({"proline": pa.array(proline, mask=np.isnan(proline)), "hue": frame["hue"].to_numpy()})
     schema = hd.Schema([hd.Numeric("proline", 200, 1800, optional=True), hd.Numeric("hue", 0, 2)])
     best = hd.plan(
-        schema=schema, users=4000, epsilon=epsilon, values={"proline": proline}, mechanisms=["duchi"]
+        schema=schema, users=4000, epsilon=epsilon, prior={"proline": proline}, mechanisms=["duchi"]
     ).best
     truth = np.array([np.nanmean(proline), np.mean(~np.isnan(proline))])
     survey = best.survey()

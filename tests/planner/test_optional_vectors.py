@@ -92,7 +92,7 @@ def test_what_is_known_of_the_vectors_and_of_the_gaps() -> None:
         pa.chunked_array([[[2.0, 0.0], None], [[0.0, -2.0], None]]),
     ]
     for given in gaps:
-        plan = hd.plan(schema=hd.Schema([PAIR]), users=5000, epsilon=4.0, values={"pair": given})
+        plan = hd.plan(schema=hd.Schema([PAIR]), users=5000, epsilon=4.0, prior={"pair": given})
         group = plan.best.workload.groups[0]
         assert (group.present, group.energy) == (0.5, pytest.approx(1.0))
         assert group.squares == pytest.approx(0.5)
@@ -117,8 +117,8 @@ def test_the_share_can_be_given() -> None:
     for empty in ("0|1", [], 3.0):
         with pytest.raises(InvalidInput, match="vectors in the dimension's own units"):
             hd.plan(schema=schema, users=1000, epsilon=1.0, prior={"pair": empty})
-    with pytest.raises(InvalidInput, match="values = 'pair' is not allowed: at least one vector that is not"):
-        hd.plan(schema=schema, users=1000, epsilon=1.0, values={"pair": [None, [1.0]]})
+    with pytest.raises(InvalidInput, match="prior = 'pair' is not allowed: at least one vector that is not"):
+        hd.plan(schema=schema, users=1000, epsilon=1.0, prior={"pair": [None, [1.0]]})
 
 
 def test_a_tally_gives_the_share() -> None:
@@ -219,7 +219,7 @@ def test_predictions_hold_on_real_data(epsilon: float, share: float) -> None:
     table = pa.table({"patient": rows, "age": np.nan_to_num(x[:, 0])})
     patient = hd.Vector("patient", 10, norm=4.0, optional=True)
     schema = hd.Schema([patient, hd.Numeric("age", -4, 4)])
-    plan = hd.plan(schema=schema, users=4000, epsilon=epsilon, values={"patient": rows}, mechanisms=["duchi"])
+    plan = hd.plan(schema=schema, users=4000, epsilon=epsilon, prior={"patient": rows}, mechanisms=["duchi"])
     best = plan.best
     there = [patient.clean(row) for row in rows if row is not None]
     truth = np.append(np.mean(there, axis=0), len(there) / len(rows))

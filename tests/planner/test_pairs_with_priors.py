@@ -159,7 +159,7 @@ def test_predictions_hold_on_real_data(epsilon: float) -> None:
     frame = frame.iloc[np.random.default_rng(5).integers(0, len(frame), 3000)]
     schema = hd.Schema([hd.Numeric(x, float(frame[x].min()), float(frame[x].max())) for x in frame.columns])
     values = {x: frame[x].to_numpy() for x in frame.columns}
-    best = hd.plan(schema=schema, users=3000, epsilon=epsilon, values=values, mechanisms=["pair"]).best
+    best = hd.plan(schema=schema, users=3000, epsilon=epsilon, prior=values, mechanisms=["pair"]).best
     survey = best.survey()
     assert best.mechanism == PAIR
     half = ((frame.max() - frame.min()) / 2).to_numpy()

@@ -58,10 +58,12 @@ def test_numbers_are_the_frameworks(name: str, prior: Any) -> None:
 
 @pytest.mark.parametrize("jointly", [True, False])
 def test_fewest_users(jointly: bool) -> None:
-    found = plan(dims=40, epsilon=2.0, tolerance=0.05, probability=0.9, jointly=jointly)
+    found = plan(dims=40, epsilon=2.0, tolerance=0.05, probability=0.9, per_dimension=not jointly)
     n = found.best.users
     assert found.solved == "users"
-    reached = [plan(users=k, dims=40, epsilon=2.0, tolerance=0.05, jointly=jointly) for k in (n, n - 1)]
+    reached = [
+        plan(users=k, dims=40, epsilon=2.0, tolerance=0.05, per_dimension=not jointly) for k in (n, n - 1)
+    ]
     at = [
         max(o.joint_probability_within if jointly else o.probability_within for o in options)
         for options in reached
@@ -142,7 +144,7 @@ def test_everything_given_is_ranked_and_says_what_is_not_reached() -> None:
     refusal = found.refusal()
     assert isinstance(refusal, NotReachable)
     assert refusal.nearest.reachable
-    alone = plan(users=150_000, dims=750, epsilon=1.0, tolerance=0.4, jointly=False)
+    alone = plan(users=150_000, dims=750, epsilon=1.0, tolerance=0.4, per_dimension=True)
     assert alone.reachable
     assert alone.shortfall == ""
     assert not plan(users=150_000, dims=750, epsilon=1.0, tolerance=0.4).reachable

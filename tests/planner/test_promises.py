@@ -177,7 +177,7 @@ def test_a_prior_lowers_the_error_and_is_deployed() -> None:
     values = as_prior(stats.norm(0, 0.1)).values
     deployed = deviation(table, users=100_000, dims=100, sampled=found.best.sampled, prior=stats.norm(0, 0.1))
     assert found.best.mse == pytest.approx(deployed.mse, rel=1e-6)
-    again = plan(users=100_000, dims=100, epsilon=8.0, values=values, mechanisms=["piecewise"]).best
+    again = plan(users=100_000, dims=100, epsilon=8.0, prior=values, mechanisms=["piecewise"]).best
     assert again.mse == pytest.approx(
         plan(
             users=100_000, dims=100, epsilon=8.0, prior=stats.norm(0, 0.1), mechanisms=["piecewise"]
@@ -208,7 +208,7 @@ def test_priors_and_values_by_dimension_are_in_own_units() -> None:
     assert given.to_dict()["prior"] == "given"
     rng = np.random.default_rng(1)
     sample = {"delay": rng.normal(10, 5, 20_000), "distance": rng.uniform(0, 1000, 20_000)}
-    assert plan(values=sample, **base).best.mse == pytest.approx(given.best.mse, rel=0.02)
+    assert plan(prior=sample, **base).best.mse == pytest.approx(given.best.mse, rel=0.02)
 
 
 def test_a_previous_collections_counts_are_a_prior() -> None:
@@ -234,11 +234,9 @@ def test_a_previous_collections_counts_are_a_prior() -> None:
     ("question", "match"),
     [
         ({"dims": 2, "prior": {"delay": "uniform"}}, "needs a schema"),
-        ({"dims": 2, "values": [0.1], "prior": "uniform"}, "give either"),
-        ({"dims": 2, "values": np.zeros((5, 3))}, "one column for each"),
-        ({"dims": 2, "category_count": 3, "values": [0.1]}, "category_count"),
+        ({"dims": 2, "prior": np.zeros((5, 3))}, "one column for each"),
+        ({"dims": 2, "category_count": 3, "prior": [0.1]}, "category_count"),
         ({"schema": _schema(), "prior": {"dely": "uniform"}}, "dely"),
-        ({"schema": _schema(), "values": [0.1]}, "a mapping"),
         ({"schema": _schema(), "prior": {"late": {"maybe": 1.0}}}, "late"),
     ],
 )

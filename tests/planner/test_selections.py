@@ -111,7 +111,7 @@ def test_what_is_known_of_the_choices() -> None:
     )
     seen = [["de", "en"], "de|fr", None, ["pl", "nope"]]
     by_values = hd.plan(
-        schema=schema, users=10_000, epsilon=2.0, values={"spoken": seen}, mechanisms=["duchi"]
+        schema=schema, users=10_000, epsilon=2.0, prior={"spoken": seen}, mechanisms=["duchi"]
     )
     groups = by_shares.best.workload.groups
     assert groups[-1].chosen == pytest.approx(1.5)

@@ -40,7 +40,7 @@ def tallies(values, survey, draws, seed):
 def test_quantiles_and_distributions_have_the_predicted_error(mechanism):
     """16 seeded draws each: a root mean square of 48 errors is known to 15 %, and the predicted one to 20 %."""
     values = population()
-    found = plan(users=N, dims=1, epsilon=1.0, values=values[:1000], mechanisms=[mechanism])
+    found = plan(users=N, dims=1, epsilon=1.0, prior=values[:1000], mechanisms=[mechanism])
     survey = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), 1.0, mechanism)
     p = (0.25, 0.5, 0.75)
     true, errors, gaps = np.quantile(values, p), [], []
@@ -59,7 +59,7 @@ def test_quantiles_and_distributions_have_the_predicted_error(mechanism):
 def test_variances_have_the_predicted_error(mechanism):
     """60 seeded draws: the standard deviation of 60 draws is known to 9 %."""
     values = population(2)
-    found = plan(users=N, dims=1, epsilon=1.0, values=values[:1000], mechanisms=[mechanism])
+    found = plan(users=N, dims=1, epsilon=1.0, prior=values[:1000], mechanisms=[mechanism])
     survey = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), 1.0, mechanism)
     given = [hd.ask(tally, "variance", "x").value[0] for tally in tallies(values, survey, 60, 4)]
     assert predict(found.best, "variance") == pytest.approx(np.std(given), rel=0.3)
@@ -81,7 +81,7 @@ def test_covariances_have_the_stated_error():
     counts[-1, -1] = tally.n_reports = N
     for q in (0, 1):
         tally.layout.of_question(tally.counts, q)[:] = joint.sum(axis=1 - q)
-    answer = hd.ask(tally, "covariance", ["a", "b"], pairs=pairs)
+    answer = hd.ask(tally, "covariance", ["a", "b"], pair_counts=pairs)
     assert predict(option, "covariance") == pytest.approx(answer.standard_error[0], rel=0.1)
 
 

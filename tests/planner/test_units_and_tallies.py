@@ -134,7 +134,7 @@ def test_each_row_keeps_its_own_tolerance_on_real_data() -> None:
         ]
     )
     values = {name: table[name].to_pylist() for name in table.column_names}
-    found = plan(schema=schema, users=3000, epsilon=4.0, values=values, mechanisms=["duchi"])
+    found = plan(schema=schema, users=3000, epsilon=4.0, prior=values, mechanisms=["duchi"])
     kept, survey = found.own_units, found.best.survey()
     truth = np.array([*(c.mean() for c in columns.values()), *(np.bincount(wine.target[rows]) / 3000)])
     widths = np.array([kept["proline"]["each"], kept["alcohol"]["each"], *[kept["kind"]["each"]] * 3])

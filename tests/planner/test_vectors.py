@@ -106,7 +106,7 @@ def test_what_is_known_of_the_vectors() -> None:
     """Values in the vector's own units are cleaned as a device cleans them: too long ones are scaled to the norm."""
     schema = hd.Schema([hd.Vector("v", 2, norm=2.0)])
     seen = [[2.0, 0.0], "0|-4", [1.0, 0.0], None]
-    plan = hd.plan(schema=schema, users=1000, epsilon=1.0, values={"v": seen})
+    plan = hd.plan(schema=schema, users=1000, epsilon=1.0, prior={"v": seen})
     group = plan.best.workload.groups[0]
     assert group.energy == pytest.approx((1 + 1 + 0.25 + 0) / 4)
     assert group.squares == pytest.approx((1.5 / 4) ** 2 + (1 / 4) ** 2)
@@ -174,7 +174,7 @@ def test_predictions_hold_on_real_data(made: Any, epsilon: float) -> None:
     """
     table, schema, columns = made()
     plan = hd.plan(
-        schema=schema, users=table.num_rows, epsilon=epsilon, values=columns, mechanisms=["optimal"]
+        schema=schema, users=table.num_rows, epsilon=epsilon, prior=columns, mechanisms=["optimal"]
     )
     best, vector = plan.best, schema.dimensions[0]
     survey = best.survey()

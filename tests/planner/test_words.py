@@ -111,7 +111,7 @@ def test_the_ranking_is_by_the_tolerance_that_is_shown() -> None:
     assert found.best.tolerance_each == pytest.approx(0.0240, abs=1e-4)
     assert by_mse.best.tolerance_each == pytest.approx(0.0269, abs=1e-4)
     assert all(found.best.tolerance_joint <= option.tolerance_joint for option in found)
-    each = plan(jointly=False, **setting)
+    each = plan(per_dimension=True, **setting)
     assert all(each.best.tolerance_each <= option.tolerance_each for option in each)
 
 

@@ -90,7 +90,7 @@ def test_means_by_group_cover() -> None:
         )
         block = perturb_any(source.columns, survey, source.n, source.vectors, SeededDraws(rng))
         pairs = hd.PairCounts(survey, [("visits", "group")]).add_block(block)
-        answer = hd.ask(hd.Tally(survey).add_block(block), "mean_by", ["visits", "group"], pairs=pairs)
+        answer = hd.ask(hd.Tally(survey).add_block(block), "mean_by", ["visits", "group"], pair_counts=pairs)
         ok = np.array([status == "ok" for status in answer.status])
         truth = np.array([visits[group == name].mean() for name in "ab"])
         low, high = answer.interval(0.95)

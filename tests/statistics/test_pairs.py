@@ -77,7 +77,7 @@ def test_coverage_and_variance_of_the_covariance():
     for _ in range(80):
         block = block_of(survey, (a, b), rng)
         pairs = PairCounts(survey, [("a", "b")]).add_block(block)
-        answer = hd.ask(hd.Tally(survey).add_block(block), "covariance", ["a", "b"], pairs=pairs)
+        answer = hd.ask(hd.Tally(survey).add_block(block), "covariance", ["a", "b"], pair_counts=pairs)
         low, high = answer.interval()
         inside += int(low[0] <= true <= high[0])
         found.append(answer.value[0])
@@ -105,7 +105,7 @@ def test_correlation_is_scale_free_and_covers():
         hd.Tally(survey).add_block(block),
         "correlation",
         ["a", "b"],
-        pairs=PairCounts(survey, [("a", "b")]).add_block(block),
+        pair_counts=PairCounts(survey, [("a", "b")]).add_block(block),
     )
     low, high = answer.interval(0.999)
     assert low[0] <= np.corrcoef(a, b)[0, 1] <= high[0]  # one seeded draw
@@ -116,7 +116,7 @@ def test_a_correlation_that_is_not_significant_is_unknown():
     rng, survey = np.random.default_rng(3), two_numbers(epsilon=1.0)
     block = block_of(survey, correlated(rng, 500), rng)
     pairs = PairCounts(survey, [("a", "b")]).add_block(block)
-    answer = hd.ask(hd.Tally(survey).add_block(block), "correlation", ["a", "b"], pairs=pairs)
+    answer = hd.ask(hd.Tally(survey).add_block(block), "correlation", ["a", "b"], pair_counts=pairs)
     assert answer.table()[0]["estimate"] is None
     assert answer.status == (NOT_SIGNIFICANT,)
 
@@ -150,14 +150,14 @@ def test_means_and_shares_by_group(categorical):
     block = block_of(survey, (a, g, h), rng)
     pairs = PairCounts(survey, [("a", "g"), ("h", "g")]).add_block(block)
     tally = hd.Tally(survey).add_block(block)
-    means = hd.ask(tally, "mean_by", ["a", "g"], pairs=pairs)
+    means = hd.ask(tally, "mean_by", ["a", "g"], pair_counts=pairs)
     assert means.categories == ("x", "y", "z")
     low, high = means.interval(0.9999)
     for group, true in ((0, a[g == 0].mean()), (1, a[g == 1].mean())):
         assert low[group] <= true <= high[group]  # one seeded draw
     assert means.status[2] == NOT_SIGNIFICANT  # nobody is in the third group
     assert means.table()[2]["estimate"] is None
-    shares = hd.ask(tally, "share_by", ["h", "g"], pairs=pairs)
+    shares = hd.ask(tally, "share_by", ["h", "g"], pair_counts=pairs)
     assert shares.categories[:2] == ("no | x", "yes | x")
     low, high = shares.interval(0.9999)
     assert low[1] <= h[g == 0].mean() <= high[1]
@@ -219,7 +219,9 @@ def test_unsupported_requests_say_why():
     with pytest.raises(InvalidInput, match="the covariance has no option 'p'"):
         hd.ask(tally, "covariance", ["a", "b"], p=1)
     with pytest.raises(InvalidInput, match="different surveys"):
-        hd.ask(tally, "covariance", ["a", "b"], pairs=PairCounts(two_numbers(epsilon=2.0), [("a", "b")]))
+        hd.ask(
+            tally, "covariance", ["a", "b"], pair_counts=PairCounts(two_numbers(epsilon=2.0), [("a", "b")])
+        )
     with pytest.raises(InvalidInput, match="accepts a number and then the category"):
         hd.ask(tally, "mean_by", ["a", "b"])
     with pytest.raises(InvalidInput, match="accepts two categories"):
@@ -228,7 +230,7 @@ def test_unsupported_requests_say_why():
         hd.ask(hd.Tally(mixed()), "covariance", ["a", "g"])
     duchi = two_numbers("duchi")
     with pytest.raises(InvalidInput, match="information on the mean only"):
-        hd.ask(hd.Tally(duchi), "correlation", ["a", "b"], pairs=PairCounts(duchi, [("a", "b")]))
+        hd.ask(hd.Tally(duchi), "correlation", ["a", "b"], pair_counts=PairCounts(duchi, [("a", "b")]))
     with pytest.raises(InvalidInput, match="at least one pair"):
         PairCounts(survey, [])
     with pytest.raises(InvalidInput, match="pairs of names"):
@@ -247,10 +249,10 @@ def test_unsupported_requests_say_why():
 def test_without_reports_nothing_is_known():
     survey = mixed()
     pairs, tally = PairCounts(survey, [("a", "g")]), hd.Tally(survey)
-    assert hd.ask(tally, "mean_by", ["a", "g"], pairs=pairs).status == ("no reports",) * 3
+    assert hd.ask(tally, "mean_by", ["a", "g"], pair_counts=pairs).status == ("no reports",) * 3
     numbers = two_numbers()
     empty = PairCounts(numbers, [("a", "b")])
-    assert hd.ask(hd.Tally(numbers), "covariance", ["a", "b"], pairs=empty).status == ("no reports",)
+    assert hd.ask(hd.Tally(numbers), "covariance", ["a", "b"], pair_counts=empty).status == ("no reports",)
     assert joint_of(hd.Tally(numbers), empty, 0, 1).n == 0
 
 
@@ -259,7 +261,7 @@ def test_few_reports_widen_the_covariance_by_twice_the_errors_of_both_means():
     rng, survey = np.random.default_rng(12), two_numbers()
     block = block_of(survey, correlated(rng, 40), rng)
     pairs = PairCounts(survey, [("a", "b")]).add_block(block)
-    answer = hd.ask(hd.Tally(survey).add_block(block), "covariance", ["a", "b"], pairs=pairs)
+    answer = hd.ask(hd.Tally(survey).add_block(block), "covariance", ["a", "b"], pair_counts=pairs)
     joint = joint_of(hd.Tally(survey), pairs, 0, 1)
     counts, errors, centered = joint.counts.astype(int), [], []
     for axis, values in ((1, joint.first), (0, joint.second)):
@@ -284,5 +286,5 @@ def test_a_correlation_is_doubtful_if_a_variance_is_below_six_standard_errors(mo
         return [replace(first, error=first.value / 100), replace(second, error=second.value / ratio)]
 
     monkeypatch.setattr(VARIANCE, "parts", parts)
-    answer = hd.ask(hd.Tally(survey).add_block(block), "correlation", ["a", "b"], pairs=pairs)
+    answer = hd.ask(hd.Tally(survey).add_block(block), "correlation", ["a", "b"], pair_counts=pairs)
     assert (DOUBTFUL in answer.notes) is doubtful

@@ -24,7 +24,7 @@ def test_a_plan_writes_its_tolerance_into_the_survey() -> None:
     assert hd.Survey.from_json(survey.to_json()).tolerance == survey.tolerance
     named = {"a": 0.5, "e": 0.1}
     other = hd.plan(
-        schema=SCHEMA, epsilon=2.0, tolerance=named, probability=0.9, jointly=False, mechanisms=["duchi"]
+        schema=SCHEMA, epsilon=2.0, tolerance=named, probability=0.9, per_dimension=True, mechanisms=["duchi"]
     )
     assert other.best.survey().tolerance == Tolerance(named, 0.9, jointly=False)
 
@@ -42,7 +42,9 @@ def test_the_reports_that_are_needed_are_those_of_the_plan(jointly: bool) -> Non
     The variance of an answer is about the population and therefore 4 % larger than that of a plan, which is about these
     users; the number of reports of each row is known to 1 %.
     """
-    plan = hd.plan(schema=SCHEMA, epsilon=2.0, tolerance=0.05, jointly=jointly, mechanisms=["duchi"])
+    plan = hd.plan(
+        schema=SCHEMA, epsilon=2.0, tolerance=0.05, per_dimension=not jointly, mechanisms=["duchi"]
+    )
     survey, rng = plan.best.survey(), np.random.default_rng(1)
     columns = {name: rng.uniform(0, 10, 40_000) for name in "abcd"} | {
         "e": rng.choice(["x", "y", "z"], 40_000)

@@ -177,7 +177,7 @@ def test_a_plan_says_the_error_of_vectors() -> None:
     schema = hd.Schema([hd.Vector("move", 50, 2.0)])
     truth = np.zeros(50)
     truth[:4] = 1.0  # of norm 2
-    best = hd.plan(schema=schema, users=400, epsilon=4.0, values={"move": [truth.tolist()]}).best
+    best = hd.plan(schema=schema, users=400, epsilon=4.0, prior={"move": [truth.tolist()]}).best
     table = pa.table({"move": pa.array([truth.tolist()] * 400)})
     errors = [simulate_tally(table, best.survey(), seed=s).estimate().value - truth for s in range(40)]
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(best.errors["coordinate of move"], rel=0.15)

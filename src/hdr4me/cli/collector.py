@@ -134,7 +134,7 @@ def serve(
         settings = Settings(
             database=database,
             min_reports=min_reports,
-            origins=tuple(allow_origin or ()),
+            allow_origins=tuple(allow_origin or ()),
             retain_days=retain_days,
             tolerance=tolerance,
             data_quality=tuple(data_quality or ()),
@@ -333,7 +333,7 @@ def log_of_acts(database: DATABASE, json: JSON = False) -> None:
 def send(
     survey: SURVEY,
     records: Annotated[Texts, Argument(help="Files of records, as for hdr4me perturb.")] = None,
-    to: Annotated[
+    url: Annotated[
         str, Option(metavar="<URL>", help="Address of the collector, such as https://collector.example.")
     ] = "",
     token: Annotated[
@@ -356,7 +356,7 @@ def send(
     Reports and their ids are stored before they are sent. If sending fails, the message says how to send the same
     reports again; randomizing the records again would spend the budget of every user again.
 
-    Example: hdr4me send survey.json records.parquet --to http://127.0.0.1:8000
+    Example: hdr4me send survey.json records.parquet --url http://127.0.0.1:8000
     """
     with opt.needs_collector():
         from hdr4me.collector.sending import NotAccepted, Spool
@@ -364,8 +364,8 @@ def send(
     from hdr4me.engines import Local
     from hdr4me.survey import Survey
 
-    if not to:
-        raise InvalidInput.missing("--to")
+    if not url:
+        raise InvalidInput.missing("--url")
     document = Survey.load(survey)
     folder = spool or Path(tempfile.mkdtemp(prefix="hdr4me-send-"))
     made = Spool(folder, document)
@@ -384,10 +384,10 @@ def send(
         made.assign_ids(n)
     try:
         with progress("sending", len(made)) as advance, opt.named_options():
-            sent = send_spool(made, to, token=token, round_number=round_number, progress=advance)
+            sent = send_spool(made, url, token=token, round_number=round_number, progress=advance)
     except NotAccepted as error:
         how = "Give the token with --token or HDR4ME_TOKEN. " if "needs a token" in str(error) else ""
-        again = f"hdr4me send {survey} --spool {folder} --to {to}"
+        again = f"hdr4me send {survey} --spool {folder} --url {url}"
         raise NotAccepted(f"{error}. {how}To send the same reports again: {again}") from None
     if spool is None:
         shutil.rmtree(folder, ignore_errors=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
@@ -34,12 +34,6 @@ def analyze(
             metavar="<uniform or x,…>", help="True values: uniform, or 0.1,0.2,0.3; default: the worst case."
         ),
     ] = None,
-    variance_formula: Annotated[
-        str, Option(metavar="<formula>", help="exact, or paper (Lemmas 2 and 3 as printed).")
-    ] = "exact",
-    calibrated: Annotated[
-        bool, Option("--calibrated", help="Remove the bias of a biased mechanism.")
-    ] = False,
     discretized: Annotated[
         bool, Option("--discretized", help="Use the integer table that a survey deploys.")
     ] = False,
@@ -90,8 +84,6 @@ def analyze(
             sampled=m,
             values=known and [first + (value - low) / unit for value in known],
             prior="uniform" if values == "uniform" else None,
-            variance_formula=cast("Literal['exact', 'paper']", variance_formula),
-            calibrated=calibrated,
         )
     norm, squared = dev.norm_law, unit**2
     jointly = {text: dev.joint_probability_within(ξ / unit) for text, ξ in at.items()}
@@ -128,8 +120,7 @@ def analyze(
         ("mse_quantile_95", "", squared * dev.mse_law.quantile(0.95)),
         ("probability_some_exceed_1", "P(some error > 1), Theorem 3 of the paper", some),
         ("probability_all_exceed_1", "P(every error > 1), as its proof requires", every),
-        ("variance_formula", "", variance_formula),
-        ("calibrated", "", calibrated),
+        ("discretized", "", discretized),
     ]
     if json:
         print_json({key: value for key, _, value in facts})
@@ -148,8 +139,8 @@ def analyze(
     )
     print_table(title, ["quantity", "value"], rows)
     biases = law.bias([first + (last - first) * k / 64 for k in range(65)])
-    if abs(biases).max() > 1e-9 and not (calibrated or discretized):
-        print_note(f"{mechanism} is biased: --calibrated and --discretized remove the bias, as a survey does")
+    if abs(biases).max() > 1e-9 and not discretized:
+        print_note(f"{mechanism} is biased: --discretized removes the bias, as a survey does")
     if dev.berry_esseen > 0.05:
         print_note(
             f"Small sample: these probabilities may be off by up to {float(dev.berry_esseen):.0%} (Berry–Esseen bound)."
@@ -176,9 +167,11 @@ def compare(
     epsilon: Annotated[
         str, Option(metavar="<ε,…>", help="Privacy budgets ε of one report, separated by commas.")
     ] = "0.5,1,2,4",
-    mechanism: Annotated[Texts, Option(help="Use only these mechanisms (repeatable).")] = None,
+    mechanisms: Annotated[
+        Texts, Option("--mechanism", help="Use only these mechanisms (repeatable).")
+    ] = None,
     statistic: Annotated[str, Option(help="For numbers: mean, median or variance.")] = "mean",
-    column: Annotated[Texts, Option(help="Use only these columns (repeatable).")] = None,
+    columns: Annotated[Texts, Option("--column", help="Use only these columns (repeatable).")] = None,
     schema: SCHEMA = None,
     sampled: SAMPLED = 1,
     memoized_epsilon: Annotated[
@@ -186,7 +179,6 @@ def compare(
     ] = None,
     users: Annotated[int | None, Option(help="Number of simulated users; default: the rows.")] = None,
     repeats: Annotated[int, Option(help="Simulated collections per row.")] = 20,
-    seed: Annotated[int, Option(help="The same seed gives the same numbers.")] = 0,
     outputs: RESULTS = None,
     json: JSON = False,
     *,
@@ -213,15 +205,14 @@ def compare(
         found = run(
             read([data]),
             epsilon=opt.numbers("--epsilon", epsilon),
-            mechanisms=mechanism,
+            mechanisms=mechanisms,
             statistic=statistic,
             schema=known,
-            columns=column,
+            columns=columns,
             sampled=sampled,
             memoized_epsilon=memoized_epsilon,
             users=users,
             repeats=repeats,
-            seed=seed,
             progress=done,
         )
     cleaned = found.data_quality.notes()

@@ -222,7 +222,7 @@ def _tally(source: Sequence[Path], survey: Path | None, watch: Watch) -> Tally:
     from hdr4me.survey import Survey
 
     if survey is not None:
-        found = opt.tally_files(Local(), Survey.load(survey), source, None, False)
+        found = opt.tally_files(Local(), Survey.load(survey), source, None)
         say_rejected(found)
         return found
     for path in source:
@@ -286,7 +286,7 @@ def _of_two(
             print_note(f"note: {name} is left out, because {pairs} has no joint counts of {name} and {by}")
     asked = [("correlation", pair) for pair in wanted]
     asked += [("mean_by" if attributes[pair[0]].is_number else "share_by", pair) for pair in grouped]
-    return [tally.ask(statistic, pair, pairs=counts) for statistic, pair in asked]
+    return [tally.ask(statistic, pair, pair_counts=counts) for statistic, pair in asked]
 
 
 def _pair_counts(

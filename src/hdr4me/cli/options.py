@@ -105,10 +105,8 @@ _READER = {
 
 # Options for Python parameters that have another name; the others have the option's own name (`_option_names`).
 _ALIASES = {
-    "mechanisms": "--mechanism", "columns": "--column",
-    "product": "--product", "p": "--quantiles", "edges": "--histogram", "bins": "--histogram", "t": "--values",
-    "during": "--duration", "method": "--recalibrate", "kind": "--interval", "url": "--to",
-    "origins": "--allow-origin", "target": "TARGET",
+    "p": "--quantiles", "edges": "--histogram", "bins": "--histogram", "t": "--values",
+    "method": "--recalibrate", "kind": "--interval", "target": "TARGET", "allow_origins": "--allow-origin",
 }  # fmt: skip
 # The metadata field of the provenance.
 _DESCRIPTION = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
@@ -344,15 +342,13 @@ def total_of(files: Iterable[Path | str]) -> int | None:
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def tally_files(
-    worker: Engine, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool
-) -> Tally:
+def tally_files(worker: Engine, survey: Survey, reports: Sequence[Path], quarantine: Path | None) -> Tally:
     """Count files of reports with a progress bar; print how many bad reports exceed the quarantine's limit."""
     from hdr4me.io.files import files_of
     from hdr4me.io.report import QUARANTINE_BYTES
 
     with progress("tallying", total_of(file for path in reports for file in files_of(path))) as advance:
-        found = worker.tally(list(reports), survey, quarantine=quarantine, strict=strict, progress=advance)
+        found = worker.tally(list(reports), survey, quarantine=quarantine, progress=advance)
     if quarantine is not None and found.rejected and quarantine.is_file():
         with quarantine.open("rb") as file:
             kept = sum(b"beyond the quarantine's limit" not in line for line in file)

@@ -51,7 +51,9 @@ def plan(
     ] = None,
     schema: SCHEMA = None,
     category_count: Annotated[int | None, Option(help="With --dims: categories of each dimension.")] = None,
-    mechanism: Annotated[Texts, Option(help="Consider only this mechanism for numbers (repeatable).")] = None,
+    mechanisms: Annotated[
+        Texts, Option("--mechanism", help="Consider only this mechanism for numbers (repeatable).")
+    ] = None,
     categorical: Annotated[
         Texts, Option(help="Consider only this method for categories (repeatable).")
     ] = None,
@@ -75,16 +77,11 @@ def plan(
         opt.Files,
         opt.written("the survey (.json; needs --schema), a page (.html), figures (.png, .svg, .pdf)"),
     ] = None,
-    shuffled: Annotated[
-        float | None,
-        Option(metavar="<delta>", help="Print the (ε, δ) guarantee in the shuffle model at this δ."),
+    delta: Annotated[
+        float | None, Option(help="Also print the (ε, δ) guarantee in the shuffle model, for this δ.")
     ] = None,
-    collect_every: Annotated[
-        str | None,
-        Option(metavar="<time>", help="Print the privacy loss if users report every day, week, 30d …"),
-    ] = None,
-    duration: Annotated[
-        str | None, Option(metavar="<time>", help="With --collect-every: for this long, such as 30d, 6m, 1y.")
+    rounds: Annotated[
+        int | None, Option(help="Also print the privacy loss of a user who answers in this many rounds.")
     ] = None,
     poisoned: Annotated[
         float | None, Option(help="Bound the effect of this share of poisoned reports, such as 0.01.")
@@ -106,11 +103,8 @@ def plan(
 
     output, html, png = opt.outputs_of(outputs, ".json", ".html", ".png")
     opt.check_outputs([output, html, png], [schema])
-    opt.check(
-        "--shuffled", shuffled, shuffled is None or 1e-100 <= shuffled < 1, "a δ of at least 1e-100, below 1"
-    )
+    opt.check("--delta", delta, delta is None or 1e-100 <= delta < 1, "a number of at least 1e-100, below 1")
     opt.check("--poisoned", poisoned, poisoned is None or 0 < poisoned < 1, "a number between 0 and 1")
-    n_rounds = _periods(collect_every, duration)
     loaded = opt.load_schema(schema)
     if loaded is not None and (dims is not None or category_count is not None):
         raise InvalidInput("--schema gives the dimensions: omit --dims and --category-count")
@@ -130,10 +124,10 @@ def plan(
                 tolerance=_tolerances(tolerance),
                 probability=probability,
                 category_count=category_count,
-                mechanisms=mechanism,
+                mechanisms=mechanisms,
                 categorical=categorical,
                 **_expected(prior, loaded, read),
-                jointly=not per_dimension,
+                per_dimension=per_dimension,
                 statistic=statistic,
                 quantiles=None if quantiles is None else opt.numbers("--quantiles", quantiles),
             )
@@ -154,7 +148,7 @@ def plan(
     elif output is not None:
         print_note(f"{output} is not written, because the tolerance is not reached")
     made = provenance(None if survey is None else survey.fingerprint, best.epsilon, best.probability)
-    lines, details, more = _guarantees(best, shuffled, n_rounds)
+    lines, details, more = _guarantees(best, delta, rounds)
     if poisoned is not None:
         from hdr4me.accounting.poisoning import PRESENT, manipulation_bounds
 
@@ -228,20 +222,6 @@ def _rank_tables(
         )
 
 
-def _periods(every: str | None, during: str | None) -> int | None:
-    """The number of reports of each user."""
-    if every is None and during is None:
-        return None
-    if every is None or during is None:
-        raise InvalidInput(
-            "--collect-every and --duration need each other: give both, such as --collect-every week --duration 1y"
-        )
-    from hdr4me.client.ledger import rounds
-
-    with opt.named_options(every="--collect-every"):
-        return rounds(every, during)
-
-
 def _tolerances(given: list[str] | None) -> Any:
     """One number, or a mapping from dimension to tolerance: "age=5", or "age=5 years" if that is the unit."""
     found: dict[str, str] = {}
@@ -288,7 +268,7 @@ def _expected(source: str, schema: Any, read: Read) -> dict[str, Any]:
     table, quality = cleaned(files, Schema(known))
     if refused := quality.refused():
         raise refusal(refused, REMEDY)
-    return {"values": {x.name: clean_values(x, table).to_pylist() for x in known}}
+    return {"prior": {x.name: clean_values(x, table).to_pylist() for x in known}}
 
 
 def _survey(option: Way) -> Any:
@@ -305,7 +285,7 @@ def _survey(option: Way) -> Any:
 
 
 def _guarantees(
-    option: Way, delta: float | None, n_rounds: int | None
+    option: Way, delta: float | None, rounds: int | None
 ) -> tuple[list[str], list[str], dict[str, Any]]:
     """The privacy guarantee in the shuffle model and over repeated rounds: sentences, details, and values for JSON."""
     lines: list[str] = []
@@ -322,10 +302,11 @@ def _guarantees(
             f"A central ε of {option.epsilon:g} allows a local ε of up to {local:.3g}.",
         ]
         document["shuffled"] = {**found.to_dict(), "local_epsilon_for_this_central_epsilon": local}
-    if n_rounds is not None:
+    if rounds is not None:
         from hdr4me.accounting.repeated import repeated
 
-        again = repeated(option.epsilon, option.sampled, n_rounds)
+        with opt.named_options():
+            again = repeated(option.epsilon, option.sampled, rounds)
         lines += again.lines()[:2]
         details = again.lines()[2:]
         document["repeated"] = again.to_dict()

@@ -123,7 +123,6 @@ def tally(
     quarantine: Annotated[
         File, Option(help="Write rejected reports and the reasons to this file (JSON lines).")
     ] = None,
-    strict: Annotated[bool, Option("--strict", help="Stop at the first invalid report.")] = False,
     count_pair: Annotated[
         Texts, Option(metavar="<a,b>", help="Also count two dimensions jointly (repeatable).")
     ] = None,
@@ -150,7 +149,7 @@ def tally(
         with opt.named_options():
             PairCounts(document, names)  # raises before any report is read if the pairs cannot be counted
     with opt.open_engine(engine, master) as worker:
-        found = opt.tally_files(worker, document, reports, quarantine, strict)
+        found = opt.tally_files(worker, document, reports, quarantine)
         # An engine of another package may not count pairs; then the local engine does.
         count = getattr(worker, "pair_counts", Local().pair_counts)
         together = count(list(reports), document, names) if names else None

@@ -92,9 +92,7 @@ def study(
     repeats: Annotated[int | None, Option(help="Number of simulated collections.")] = None,
     output: FOLDER = Path("study"),
     workers: WORKERS = 0,
-    seed: SEED = 1,
     normalize: NORMALIZE = "auto",
-    lambda_choice: LAMBDA = None,
     json: JSON = False,
 ) -> None:
     """Run the paper's simulation on your own data: predicted and simulated error of the means, re-calibrated or not.
@@ -149,8 +147,8 @@ def _run(
     from hdr4me.paper.runner import Settings, finished_cells, run_cells
     from hdr4me.paper.studies import gather
 
-    seed, workers, output = given["seed"], given["workers"], given["output"]
-    choice = given["lambda_choice"]
+    seed, workers, output = given.get("seed", 1), given["workers"], given["output"]
+    choice = given.get("lambda_choice")
     with opt.named_options():
         chosen = DEFAULT if choice is None else lambda_choice_named(choice)
         way = check_normalization(given["normalize"])

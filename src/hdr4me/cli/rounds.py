@@ -158,10 +158,6 @@ def refine(
     pilot: Annotated[list[Path], Argument(help="Tallies of the first round.")],
     output: OUTPUT,
     users: Annotated[int | None, Option(help="Users of the next round (default: 4 times the pilot).")] = None,
-    mechanism: Annotated[
-        str, Option(help="For numbers; designed: optimal for the values of the pilot.")
-    ] = "designed",
-    name: Annotated[str, Option(help="The name of the next survey.")] = "",
     json: JSON = False,
 ) -> None:
     """Create the survey of a second round, with ranges narrowed to the values found in a pilot: less noise, same ε.
@@ -179,7 +175,7 @@ def refine(
     opt.check_twice(pilot)
     tally = opt.load_sum(pilot)
     with opt.named_options(), working("designing"):
-        survey, control, narrower = next_survey(tally, users=users, mechanism=mechanism, name=name)
+        survey, control, narrower = next_survey(tally, users=users)
     survey.save(output)
     rows: list[list[object]] = []
     for before, after in zip(tally.survey.schema, survey.schema, strict=True):

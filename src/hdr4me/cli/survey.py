@@ -6,7 +6,7 @@ import tomllib
 import warnings
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from json import dumps, loads
+from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +34,9 @@ def survey(
     source: Annotated[
         Path, Argument(help="A schema (.json, .toml), a file of records, or a survey to show.")
     ],
-    output: Annotated[File, Option("--output", "-o", help="Write the survey to this file.")] = None,
+    output: Annotated[
+        File, Option("--output", "-o", help="Write the survey (.json), or only its schema (.toml).")
+    ] = None,
     epsilon: EPSILON = 1.0,
     sampled: SAMPLED = 1,
     mechanism: Annotated[str, Option(help="For numbers: optimal, duchi, piecewise …")] = "optimal",
@@ -89,17 +91,6 @@ def survey(
         Texts,
         Option("--optional", metavar="<column>", help="A column whose values may be missing (repeatable)."),
     ] = None,
-    products: Annotated[
-        Texts,
-        Option(
-            "--product",
-            metavar="<a,b>",
-            help="Also ask the product of two numbers, for a covariance (repeatable).",
-        ),
-    ] = None,
-    schema_only: Annotated[
-        bool, Option("--schema-only", help="Write the schema (.toml, .json) instead of a survey.")
-    ] = False,
     force: Annotated[bool, Option("--force", help="Replace a file that contains another survey.")] = False,
     json: JSON = False,
     verbose: VERBOSE = False,
@@ -114,7 +105,7 @@ def survey(
 
     Example: hdr4me survey schema.toml --epsilon 2 --sampled 3 --output survey.json
     """
-    from hdr4me.survey import Product, Schema, Survey
+    from hdr4me.survey import Schema, Survey
 
     opt.check_outputs([output], [source])
     given = {"--range": ranges, "--categories": categories, "--default": defaults, "--optional": optional}
@@ -142,9 +133,6 @@ def survey(
         text = source.read_text("utf-8")
         document = tomllib.loads(text) if source.suffix.lower() == ".toml" else loads(text)
         declared = {item["name"] for item in document["dimensions"] if {"default", "optional"} & set(item)}
-    if products:
-        both = [opt.pair_of("--product", text) for text in products]
-        schema = Schema([*schema, *(Product(f"{a} × {b}", (a, b)) for a, b in both)])
     if tables:
         from hdr4me.contingency.schema import SIZES, table_schema
 
@@ -152,17 +140,14 @@ def survey(
             wanted = [text if text in SIZES else opt.names_of(text, schema.names) for text in tables]
             schema = table_schema(schema, wanted)
     notes = _missing(schema, declared)
-    if schema_only:
+    if output is not None and output.suffix.lower() == ".toml":
         from hdr4me.io.draft import schema_toml
 
+        write_text(output, schema_toml(schema))
         print_notes(notes, verbose)
-        toml = output is not None and output.suffix.lower() == ".toml"
-        text = schema_toml(schema) if toml else dumps(schema.to_dict(), indent=2, ensure_ascii=False) + "\n"
-        if output is None:
-            typer.echo(text, nl=False)
-        else:
-            write_text(output, text)
-            print_note(f"wrote {output}")
+        print_note(
+            f"wrote the schema {output}; create the survey with: hdr4me survey {output} --output survey.json"
+        )
         return
     if memoized_epsilon is not None and (
         purpose is not None or (mechanism, categorical) != ("optimal", "auto")

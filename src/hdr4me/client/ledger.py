@@ -211,7 +211,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | Fraction) and not isinstance(value, bool)
 
 
-def days(length: Any, parameter: str = "every") -> int:
+def days(length: Any) -> int:
     """Convert a length of time to days: an integer, "week", "30d", "2 weeks"; a month has 30 days, a year 365."""
     found = 0
     if type(length) is int:
@@ -221,10 +221,5 @@ def days(length: Any, parameter: str = "every") -> int:
         if match and match[2] in _DAYS:
             found = int(match[1] or 1) * _DAYS[match[2]]
     if not 1 <= found <= 36_500:
-        raise InvalidInput.of(parameter, length, _PERIODS)
+        raise InvalidInput.of("every", length, _PERIODS)
     return found
-
-
-def rounds(every: Any, during: Any) -> int:
-    """Return the number of collections during a period if one is made every `every`, the first on day one."""
-    return -(-days(during, "during") // days(every))

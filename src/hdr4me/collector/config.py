@@ -42,7 +42,7 @@ class Settings:
 
     database: str  # a path for SQLite, or postgresql://…
     min_reports: int = 100  # no answer from fewer valid reports; also the smallest step between two answers
-    origins: tuple[str, ...] = ()  # origins (https://example.org) whose pages may call the collector
+    allow_origins: tuple[str, ...] = ()  # origins (https://example.org) whose pages may call the collector
     retain_days: int = 7  # days after closing until only the tally of a round is kept
     tolerance: float | None = None  # the planned tolerance, as in `hd.plan`; by default that of the survey
     data_quality: tuple[str, ...] = ()  # data-quality reports of records that were sent in batches
@@ -58,10 +58,12 @@ class Settings:
             raise InvalidInput.of("retain_days", self.retain_days, "a nonnegative number of days")
         if self.tolerance is not None and not 0 < self.tolerance <= 1:
             raise InvalidInput.of("tolerance", self.tolerance, "on the scale [-1, 1], above 0 and at most 1")
-        for origin in self.origins:
+        for origin in self.allow_origins:
             if not _ORIGIN.fullmatch(origin):
                 raise InvalidInput.of(
-                    "origins", origin, "a scheme, a host and optionally a port, such as https://example.org"
+                    "allow_origins",
+                    origin,
+                    "a scheme, a host and optionally a port, such as https://example.org",
                 )
 
     @property

@@ -160,7 +160,7 @@ class Upload:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        origins, origin = self._collector.settings.origins, header_of(scope, b"origin")
+        origins, origin = self._collector.settings.allow_origins, header_of(scope, b"origin")
         headers = [*_SECURITY, (b"vary", b"origin")] if origins else list(_SECURITY)
         allowed = origin is not None and origin.decode("latin-1") in origins
         if allowed:  # a page of a listed origin may read the answer; never with credentials

@@ -46,8 +46,7 @@ def plan(
     mechanisms: Sequence[str] | None = None,
     categorical: Sequence[str] | None = None,
     prior: Any = None,
-    values: Any = None,
-    jointly: bool = True,
+    per_dimension: bool = False,
     rank_by: str = "error",
     statistic: str = "mean",
     quantiles: Any = None,
@@ -63,7 +62,7 @@ def plan(
     users, dims, epsilon
         n, d and the total budget of a user; at most one may be left out.
     schema
-        The dimensions by name, instead of `dims`; needed for tolerances, priors and values by name.
+        The dimensions by name, instead of `dims`; needed for tolerances and priors by name.
     tolerance
         ±ξ on the [−1, 1] scale for numbers, on [0, 1] for frequencies, as a share of the norm for coordinates; or a
         mapping from dimension to ξ in its own units (a number, or a text such as "5 min" with the schema's unit).
@@ -75,17 +74,15 @@ def plan(
         The candidates: for numbers any registered name, "pair" (two neighbors in one question) or "agreement" (blocks);
         for categories "auto", "grr", "subset", "projective", "oue" or "histogram".
     prior
-        "uniform" (the default), "worst" for the worst case, a SciPy distribution, a histogram (edges, weights) or an
-        array, all on [−1, 1]; or a mapping from dimension to one of these in its own units, to frequencies, vectors or
-        a tally, with {"present": 0.7} for the share of users with an optional value; or a `Tally` for all of them.
-    values
-        The values of a pilot or of public data instead of a prior: an array (n,) or (n, d) on [−1, 1], or with a
-        schema a mapping from dimension to values in its own units; optional values may be missing (None, NaN).
-    jointly
-        Whether the tolerance is for all coordinates at once or for each coordinate.
+        "uniform" (the default), "worst" for the worst case, a SciPy distribution, a histogram (edges, weights), or the
+        values of a pilot or of public data as an array (n,) or (n, d), all on [−1, 1]. With a schema: a mapping from
+        dimension to one of these in its own units (optional values may be missing: None, NaN), to frequencies, vectors
+        or a tally, with {"present": 0.7} for the share of users with an optional value; or a `Tally` for all of them.
+    per_dimension
+        Whether the tolerance is for each coordinate alone; by default it is for all coordinates at once.
     rank_by
-        "error": the tolerance kept with `probability`, by all coordinates at once or by each (`jointly`); "mse": the
-        mean squared error over all coordinates; "probability": the probability of keeping the tolerance.
+        "error": the tolerance kept with `probability`, by all coordinates at once or by each (`per_dimension`); "mse":
+        the mean squared error over all coordinates; "probability": the probability of keeping the tolerance.
     statistic
         The statistic whose error the options are ranked by: "mean" (and frequencies), "distribution", "quantile",
         "variance", "sd", "covariance" or "mean_by"; `hdr4me.planner.statistics.predict` defines their errors.
@@ -127,7 +124,7 @@ def plan(
     solved = missing[0] if missing else ""
     if solved and common is None:
         raise InvalidInput.missing(solved, "tolerance", one_of=True)
-    workload = workload_of(schema, dims or 1, category_count, None if worst else prior, values, scales)
+    workload = workload_of(schema, dims or 1, category_count, None if worst else prior, scales)
     several = Workload.of_size(2, category_count) if solved == "dims" else workload
     tried, left_out = _mechanisms(mechanisms, several, epsilon)
     setting = Setting(
@@ -137,7 +134,7 @@ def plan(
         tried,
         CATEGORICAL if categorical is None else _listed("categorical", categorical, CATEGORICAL),
         worst,
-        jointly,
+        not per_dimension,
         scales,
         common,
         pairs_from=PAIRS_FROM if mechanisms is None else JOINT_FROM,

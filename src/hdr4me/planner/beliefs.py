@@ -41,25 +41,16 @@ def prior_by_name(tally: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def workload_of(
-    schema: Any, dims: int, category_count: int | None, prior: Any, values: Any, scales: Mapping[str, float]
+    schema: Any, dims: int, category_count: int | None, prior: Any, scales: Mapping[str, float]
 ) -> Workload:
     """Groups of dimensions with the same size, prior and tolerance."""
-    if prior is not None and values is not None:
-        raise InvalidInput("prior together with values is not allowed: give either of them")
-    try:
-        if schema is None:
-            return _without_names(dims, category_count, prior, values)
-        return _with_names(schema, prior, values, scales)
-    except InvalidInput as refusal:
-        if values is None or refusal.parameters != ("prior",):
-            raise
-        raise InvalidInput.of("values", refusal.value, refusal.allowed) from None
+    return (
+        _without_names(dims, category_count, prior) if schema is None else _with_names(schema, prior, scales)
+    )
 
 
-def _with_names(schema: Any, prior: Any, values: Any, scales: Mapping[str, float]) -> Workload:
-    if values is not None and not isinstance(values, Mapping):
-        raise InvalidInput.of("values", type(values).__name__, "a mapping from dimension to values")
-    known: Mapping[str, Any] = values if values is not None else prior if isinstance(prior, Mapping) else {}
+def _with_names(schema: Any, prior: Any, scales: Mapping[str, float]) -> Workload:
+    known: Mapping[str, Any] = prior if isinstance(prior, Mapping) else {}
     common = UNIFORM if prior is None or isinstance(prior, Mapping) else as_prior(prior)
     names = [dimension.name for dimension in schema.dimensions]
     for name in known:
@@ -103,18 +94,16 @@ def _group(dimension: Any, own: Any, common: Prior) -> Group:
     return replace(group, prior=_own_units(dimension, own))
 
 
-def _without_names(dims: int, category_count: int | None, prior: Any, values: Any) -> Workload:
-    if isinstance(prior, Mapping) or isinstance(values, Mapping):
+def _without_names(dims: int, category_count: int | None, prior: Any) -> Workload:
+    if isinstance(prior, Mapping):
         raise InvalidInput("a prior by name needs a schema, which has the names and units of the dimensions")
-    if category_count is not None and not (prior in (None, "uniform") and values is None):
-        raise InvalidInput("prior and values are not allowed with category_count: use a schema")
-    if values is None:
+    if category_count is not None and not (prior is None or isinstance(prior, str)):
+        raise InvalidInput("prior is not allowed with category_count: use a schema")
+    if getattr(prior, "ndim", 1) != 2:
         return Workload.of_size(dims, category_count, UNIFORM if prior is None else as_prior(prior))
-    table = np.asarray(values, dtype=np.float64)
-    if table.ndim == 1:
-        return Workload.of_size(dims, None, as_prior(table))
-    if table.ndim != 2 or table.shape[1] != dims:
-        raise InvalidInput.of("values", f"shape {table.shape}", f"one column for each of {dims} dimensions")
+    table = np.asarray(prior, dtype=np.float64)
+    if table.shape[1] != dims:
+        raise InvalidInput.of("prior", f"shape {table.shape}", f"one column for each of {dims} dimensions")
     return Workload(tuple(Group(1, prior=as_prior(column)) for column in table.T))
 
 

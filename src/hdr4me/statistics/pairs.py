@@ -49,8 +49,8 @@ class OfTwo(Statistic):
     """The base class of statistics of two dimensions."""
 
     def two(self, dimensions: Sequence[int], options: dict[str, Any]) -> tuple[int, int]:
-        """The two dimensions, after a check that they differ and that `pairs` is the only option."""
-        self.check_options(options, "pairs")
+        """The two dimensions, after a check that they differ and that `pair_counts` is the only option."""
+        self.check_options(options, "pair_counts")
         if len(dimensions) != 2 or dimensions[0] == dimensions[1]:
             raise InvalidInput.of("dimensions", list(dimensions), f"two different names for a {self.name}")
         return dimensions[0], dimensions[1]
@@ -60,7 +60,7 @@ class Covariance(OfTwo):
     """The covariance of two numbers, from reports that answer both.
 
     With y and z the decoded answers, Ĉ = Σ(y − ȳ)(z − z̄)/(r − 1), because the noise of two questions is independent.
-    `pairs` is not needed for numbers that are asked as a pair or whose product is a question (`hdr4me.Product`).
+    `pair_counts` is not needed for numbers that are asked as a pair or whose product is a question (`hdr4me.Product`).
     """
 
     name = "covariance"
@@ -74,7 +74,7 @@ class Covariance(OfTwo):
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         j, k = self.two(dimensions, options)
-        value, error, r, law = _covariance(counted, options.get("pairs"), j, k)
+        value, error, r, law = _covariance(counted, options.get("pair_counts"), j, k)
         (low, high), (first, last) = (counted.survey.schema.dimensions[i].bounds for i in (j, k))
         scale = (high - low) / 2 * ((last - first) / 2)
         label = counted.survey.schema.names[k]
@@ -141,7 +141,7 @@ class By(OfTwo):
         number = joint_question(schema, names) if self.name == "share_by" else None
         if number is None:
             return super().named(counted, names, **options)
-        self.check_options(options, "pairs")
+        self.check_options(options, "pair_counts")
         return [_shares_by_joint(counted, number, *names)]
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
@@ -154,7 +154,7 @@ class By(OfTwo):
             raise InvalidInput(f"{self.name} accepts {allowed}")
         own, groups = ("",) if mean else first.categories, second.categories
         cells = [(c, g) for g in range(len(groups)) for c in range(len(own))]
-        joints = [joint_of(counted, options.get("pairs"), j, k, c, g) for c, g in cells]
+        joints = [joint_of(counted, options.get("pair_counts"), j, k, c, g) for c, g in cells]
         labels = groups if mean else tuple(f"{own[c]} | {groups[g]}" for c, g in cells)
         return [replace(_ratios(j, labels, joints, scaled=mean), also=k)]
 
@@ -297,7 +297,7 @@ def joint_of(counted: Counted, pairs: Any, j: int, k: int, category_j: int = 0, 
         raise InvalidInput(
             f"statistics of {names[0]!r} and {names[1]!r} together need reports that answer both questions: create the "
             "survey with sampled=2 or more (--sampled 2) and count both answers (hdr4me.PairCounts, --count-pair), or "
-            "add their product to the survey (hdr4me.Product, --product)"
+            "add their product to the schema (hdr4me.Product)"
         )
     if pairs.survey != survey:
         raise InvalidInput("the pair counts and the tally belong to different surveys")

@@ -27,8 +27,8 @@ MAX_COUNTERS = 1 << 24  # of one pair
 class PairCounts:
     """The number of reports that raise each pair of counters of two questions.
 
-    Covariances, correlations and means by group are estimated from these counts: see `hdr4me.ask` with `pairs`. They
-    are computed from files of reports, during the tally or at any later time. `+` is exact, associative and
+    Covariances, correlations and means by group are estimated from these counts: see `hdr4me.ask` with `pair_counts`.
+    They are computed from files of reports, during the tally or at any later time. `+` is exact, associative and
     commutative. Reports that a tally rejects are not counted.
 
     >>> from hdr4me.client import Client
@@ -71,7 +71,7 @@ class PairCounts:
             raise InvalidInput(
                 f"no report answers both {first!r} and {second!r}, because each person answers one question. Create "
                 "the survey with sampled=2 or more (--sampled 2), ask both as a pair "
-                "(pair_questions=, --pair-question), or add their product (hdr4me.Product, --product)"
+                "(pair_questions=, --pair-question), or add their product to the schema (hdr4me.Product)"
             )
         return a, b
 
