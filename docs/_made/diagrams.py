@@ -58,10 +58,10 @@ def odds() -> Figure:
             epsilon,
             [guess(before, float(np.exp(e))) for e in epsilon],
             color=color,
-            label=f"{before:g} before",
+            label=f"prior {before:g}",
         )
         axes.axhline(before, color=color, ls=":", lw=0.8)
-    axes.set(xlabel="ε of a report", ylabel="belief after the report, at most", ylim=(0, 1))
+    axes.set(xlabel="ε of a report", ylabel="posterior probability, at most", ylim=(0, 1))
     axes.legend(frameon=False)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
