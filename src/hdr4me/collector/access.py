@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address
@@ -60,12 +59,12 @@ class Access:
         secret = settings.secret or secrets.token_bytes(32)
         self._signer = TimestampSigner(secret, digest_method=hashlib.sha256)
         self.tokens: list[Token] = []
-        self._open_until = 0  # when uploads without a token end
+        self._open = False  # whether reports are accepted without a token
 
     def renew(self, tokens: list[Token]) -> None:
-        """Use the tokens of the store as they are now."""
+        """Use the tokens of the store as they are now; called every second."""
         self.tokens = tokens
-        self._open_until = max((token.expires for token in tokens if token.sha256 == ANYONE), default=0)
+        self._open = any(token.sha256 == ANYONE and CLOCK.now() < token.expires for token in tokens)
 
     def grant(self, authorization: bytes | None) -> Grant | None:
         """What an Authorization header allows; None without a header. A wrong one is refused."""
@@ -93,7 +92,7 @@ class Access:
         grant = self.grant(authorization)
         if grant is not None and grant.allows(scope):
             return grant
-        if scope == "send" and CLOCK.now() < self._open_until:
+        if scope == "send" and self._open:
             return _ANYONE
         if grant is None:
             raise Refusal(401, f"this needs a token with the scope {scope}")
@@ -127,22 +126,25 @@ class Shares:
 
     def __init__(self, most: int) -> None:
         self.most, self.held = most, 0
-        self._of: Counter[object] = Counter()
+        self._of: dict[object, int] = {}
 
     def take(self, sender: object, size: int) -> bool:
         """Hold `size` more for a sender until `give_back`, or return False. What comes first is always held."""
-        if self.held and self._of[sender] + 2 * size + self.held > self.most:
+        of_sender = self._of.get(sender, 0)
+        if self.held and of_sender + 2 * size + self.held > self.most:
             return False
-        self._of[sender] += size
+        self._of[sender] = of_sender + size
         self.held += size
         return True
 
     def give_back(self, sender: object, size: int) -> None:
         """The sender holds `size` less."""
         self.held -= size
-        self._of[sender] -= size
-        if not self._of[sender]:
-            del self._of[sender]
+        left = self._of.get(sender, 0) - size
+        if left:
+            self._of[sender] = left
+        else:
+            self._of.pop(sender, None)
 
 
 @dataclass

@@ -31,7 +31,7 @@ from hdr4me.collector.export import write_parquet
 from hdr4me.collector.forms import id_of
 from hdr4me.collector.state import Collector
 from hdr4me.collector.stores.protocol import Quarantine
-from hdr4me.collector.upload import Upload, header_of, reading
+from hdr4me.collector.upload import HEADERS, Upload, read_body
 from hdr4me.errors import InvalidInput
 from hdr4me.explanation import explain
 from hdr4me.framework.prediction import Prediction
@@ -116,7 +116,7 @@ class _Routes:
                 allowed = ", ".join(sorted(known)) or "none"
                 raise Refusal(400, f"the parameter {unknown[0][:40]!r} is unknown; allowed here: {allowed}")
             if scope:
-                request.state.who = self._c.access.require(header_of(request.scope, b"authorization"), scope)
+                request.state.who = self._c.access.require(request.scope[HEADERS].get(b"authorization"), scope)
             return await endpoint(request)
 
         return checked
@@ -135,12 +135,17 @@ class _Routes:
         except InvalidInput:
             raise Refusal(404, "there is no survey of this fingerprint") from None
 
+    async def _body(self, request: Request, most: int) -> bytes:
+        sender, shares = sender_of(0, request.scope.get("client")), self._c.body_bytes
+        body = await read_body(shares, sender, request.scope, request.receive, most)
+        shares.give_back(sender, len(body))
+        return body
+
     async def _document(self, request: Request) -> Any:
-        async with reading(self._c, request.scope, request.receive, 1 << 14) as body:
-            try:
-                return msgspec.json.decode(body)
-            except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-                raise Refusal(400, "the body is not JSON") from None
+        try:
+            return msgspec.json.decode(await self._body(request, 1 << 14))
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            raise Refusal(400, "the body is not JSON") from None
 
     async def healthz(self, request: Request) -> Response:
         return _json({"status": "ok"})
@@ -173,7 +178,7 @@ class _Routes:
 
     async def rounds(self, request: Request) -> Response:
         """Every round; the number of reports is given to readers only."""
-        grant = self._c.access.grant(header_of(request.scope, b"authorization"))
+        grant = self._c.access.grant(request.scope[HEADERS].get(b"authorization"))
         found = []
         rounds = self._c.rounds if grant is None else await self._c.read(self._c.store.rounds)
         for round in rounds:
@@ -204,8 +209,7 @@ class _Routes:
         return _json(found, cache="public, max-age=3600")
 
     async def open_round(self, request: Request) -> Response:
-        async with reading(self._c, request.scope, request.receive, _MOST_DOCUMENT) as body:
-            survey = await self._c.parse(Survey.from_json, body)
+        survey = await self._c.parse(Survey.from_json, await self._body(request, _MOST_DOCUMENT))
         round = await self._c.change_round(self._c.store.open_round, survey, "opened", request.state.who)
         return _json({"round": round.number, "survey": round.fingerprint, "state": round.state}, 201)
 
@@ -302,8 +306,7 @@ class _Routes:
         if file is None:
             raise Refusal(404, "there is no such address")
         kind = f"text/{_KINDS[file.suffix.lower()]}; charset=utf-8"
-        headers = {"content-type": kind, "content-security-policy": _POLICY, "cache-control": "no-cache"}
-        return Response(file.read_bytes(), headers=headers)
+        return Response(file.read_bytes(), headers={"content-type": kind, **_OF_PAGES})
 
 
 def _plain(value: Any) -> Any:
@@ -466,6 +469,14 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+
+_OF_PAGES = {
+    "content-security-policy": _POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+    "cache-control": "no-cache",
+}
 
 PAGES = Path(__file__).with_name("pages")
 CLIENT = "hdr4me.js"

@@ -91,6 +91,7 @@ class Group:
     def __init__(self, round: int, batches: Sequence[Batch]) -> None:
         self.round, self._batches = round, batches
         counts = [len(batch) for batch in batches]
+        each = [len(batch.data) // n for batch, n in zip(batches, counts, strict=True)]  # if all have one size
         ids = np.frombuffer(b"".join([batch.ids for batch in batches]), np.uint8).reshape(-1, ID_SIZE)
         words = ids.view(">u8").astype(np.uint64)
         high, low = words[:, 0], words[:, 1]
@@ -105,9 +106,10 @@ class Group:
         self.ids = self._ids.tobytes()
         self._owners = np.repeat(np.arange(len(batches)), counts)[self._order]
         self._data = b"".join([batch.data for batch in batches])
-        self._sizes: Numbers = np.concatenate(
-            [np.full(len(b), len(b.data) // len(b)) if b.sizes is None else b.sizes for b in batches]
-        )
+        self._sizes: Numbers = np.repeat(each, counts)
+        for batch, end in zip(batches, np.cumsum(counts).tolist(), strict=True):
+            if batch.sizes is not None:
+                self._sizes[end - len(batch) : end] = batch.sizes
         keys = [(batch.hour, batch.source) for batch in batches]
         self._keys = sorted(set(keys))  # the hour and the source of each block
         self._place = np.array([self._keys.index(key) for key in keys], np.uint16)[self._owners]

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hdr4me.collector.access import sender_of
+from hdr4me.collector.access import Shares, sender_of
 from hdr4me.collector.batch import Batch
 from hdr4me.collector.errors import Finalized, Log, Refusal, StoreError, UnknownRound, error_body
 from hdr4me.collector.forms import BAD_ID, Forms, id_of
@@ -21,13 +21,9 @@ from hdr4me.collector.state import Collector
 from hdr4me.errors import HDR4MEError
 
 Headers = list[tuple[bytes, bytes]]
+HEADERS = "hdr4me.headers"  # in the scope of a request: its headers as a dict
 
-_SECURITY: Headers = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-frame-options", b"DENY"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-]
+_SECURITY: Headers = [(b"x-content-type-options", b"nosniff")]  # of all answers; pages have more
 _EXPOSED: Headers = [(b"access-control-expose-headers", b"etag, retry-after")]
 _PREFLIGHT: Headers = [
     (b"access-control-allow-methods", b"GET, POST, DELETE"),
@@ -45,19 +41,8 @@ _MOST_SHOWN = 100  # rejected lines in an answer
 _PLAIN = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 _ONE_STORED = b'{"stored":1,"duplicates":0,"rejected":[]}'
 _ONE_DUPLICATE = b'{"stored":0,"duplicates":1,"rejected":[]}'
+_ROUTE = "/v1/rounds/{round}/reports"
 _SENTENCES = {404: "there is no such address", 405: "this method is not allowed at this address"}
-
-
-class Disconnected(Exception):
-    """The client disconnected before its request was complete."""
-
-
-def header_of(scope: Scope, name: bytes) -> bytes | None:
-    """The first header with this name (in lower case), or None."""
-    headers: dict[bytes, bytes] | None = scope.get("hdr4me.headers")
-    if headers is None:
-        headers = scope["hdr4me.headers"] = dict(reversed(scope["headers"]))
-    return headers.get(name)
 
 
 def refusal_of(error: Exception, log: Log) -> Refusal:
@@ -81,46 +66,34 @@ def refusal_of(error: Exception, log: Log) -> Refusal:
 def _part(message: Message) -> tuple[bytes, bool]:
     """The next part of a body, and whether more parts follow."""
     if message["type"] == "http.disconnect":
-        raise Disconnected
+        raise ClientDisconnect
     return message.get("body", b""), message.get("more_body", False)
 
 
 def _too_long(scope: Scope, most: int) -> bool:
     """Whether the declared length of a body is more than `most` bytes, or not a number."""
-    length = header_of(scope, b"content-length")
+    length = scope[HEADERS].get(b"content-length")
     return length is not None and (not length.isdigit() or int(length) > most)
 
 
-class reading:
-    """The body of at most `most` bytes; its sender holds them in `collector.body_bytes` until the block ends."""
-
-    def __init__(
-        self, collector: Collector, scope: Scope, receive: Receive, most: int, sender: object = None
-    ) -> None:
-        self._shares, self._scope, self._receive, self._most = collector.body_bytes, scope, receive, most
-        self._sender = sender_of(0, scope.get("client")) if sender is None else sender
-        self._held = 0
-
-    async def __aenter__(self) -> bytes:
-        most, parts, more = self._most, [], True
-        if _too_long(self._scope, most):
-            raise Refusal(413, f"the body has more than {most} bytes", close=True)
-        try:
-            while more:
-                part, more = _part(await self._receive())
-                parts.append(part)
-                if self._held + len(part) > most:
-                    raise Refusal(413, f"the body has more than {most} bytes", close=True)
-                if not self._shares.take(self._sender, len(part)):
-                    raise Refusal(503, "too many uploads at once: try again later", retry_after=2, close=True)
-                self._held += len(part)
-        except BaseException:
-            self._shares.give_back(self._sender, self._held)
-            raise
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    async def __aexit__(self, *_: object) -> None:
-        self._shares.give_back(self._sender, self._held)
+async def read_body(shares: Shares, sender: object, scope: Scope, receive: Receive, most: int) -> bytes:
+    """The body of at most `most` bytes, which its sender holds in `shares` until they are given back."""
+    if _too_long(scope, most):
+        raise Refusal(413, f"the body has more than {most} bytes", close=True)
+    parts, held, more = [], 0, True
+    try:
+        while more:
+            part, more = _part(await receive())
+            if held + len(part) > most:
+                raise Refusal(413, f"the body has more than {most} bytes", close=True)
+            if not shares.take(sender, len(part)):
+                raise Refusal(503, "too many uploads at once: try again later", retry_after=2, close=True)
+            held += len(part)
+            parts.append(part)
+    except BaseException:
+        shares.give_back(sender, held)
+        raise
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 async def _discard(scope: Scope, receive: Receive, most: int) -> None:
@@ -152,6 +125,7 @@ class Upload:
 
     def __init__(self, collector: Collector, inner: ASGIApp) -> None:
         self._collector, self._inner = collector, inner
+        self._headers = [*_SECURITY, (b"vary", b"origin")] if collector.settings.allow_origins else _SECURITY
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -160,11 +134,11 @@ class Upload:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        origins, origin = self._collector.settings.allow_origins, header_of(scope, b"origin")
-        headers = [*_SECURITY, (b"vary", b"origin")] if origins else list(_SECURITY)
-        allowed = origin is not None and origin.decode("latin-1") in origins
+        given = scope[HEADERS] = dict(reversed(scope["headers"]))  # the first of those with the same name
+        headers, origin = self._headers, given.get(b"origin")
+        allowed = origin is not None and origin.decode("latin-1") in self._collector.settings.allow_origins
         if allowed:  # a page of a listed origin may read the answer; never with credentials
-            headers += [(b"access-control-allow-origin", origin or b""), *_EXPOSED]
+            headers = [*headers, (b"access-control-allow-origin", origin), *_EXPOSED]
         if scope["method"] == "OPTIONS":
             await _send(send, 204, [*headers, *(_PREFLIGHT if allowed else [])], b"")
             return
@@ -174,21 +148,20 @@ class Upload:
             nonlocal started, status
             if message["type"] == "http.response.start":
                 started, status = True, message["status"]
-                names = {name for name, _ in message["headers"]}
-                added = [pair for pair in headers if pair[0] not in names]
-                message["headers"] = [*message["headers"], *added]
+                message["headers"] = [*message["headers"], *headers]
             await send(message)
 
         found = PATH.fullmatch(scope["path"]) if scope["method"] == "POST" else None
         try:
             if found is not None:
+                scope["hdr4me.route"] = _ROUTE
                 body = await self._answer(int(found[1]), scope, receive)
                 started = True
                 await _send(send, 200, headers, body)
             else:
                 scope["app"] = self  # so that Starlette raises its refusals
                 await self._inner(scope, receive, sending)
-        except (Disconnected, ClientDisconnect, asyncio.CancelledError):
+        except (ClientDisconnect, asyncio.CancelledError):
             status = 499
         except Exception as error:
             if started:
@@ -197,16 +170,17 @@ class Upload:
             status = refusal.status
             await _send(send, status, [*refusal.headers, *headers], error_body(str(refusal)))
         finally:
-            route = scope.get("hdr4me.route", "other") if found is None else "/v1/rounds/{round}/reports"
+            route = scope.get("hdr4me.route", "other")
             self._collector.requests.add(scope["method"], route, status, time.perf_counter() - began)
 
     async def _answer(self, number: int, scope: Scope, receive: Receive) -> bytes:
-        collector, limits = self._collector, self._collector.limits
-        kind = (header_of(scope, b"content-type") or b"").partition(b";")[0].strip().lower()
+        """Store the reports of an upload; the body of the answer."""
+        collector, limits, given = self._collector, self._collector.limits, scope[HEADERS]
+        kind = given.get(b"content-type", b"").partition(b";")[0].strip().lower()
         try:
             if scope["query_string"]:
                 raise Refusal(400, "an upload has no parameters in its address")
-            grant = collector.access.require(header_of(scope, b"authorization"), "send")
+            grant = collector.access.require(given.get(b"authorization"), "send")
             forms = collector.forms.get(number)
             if forms is None:
                 raise Refusal(404, f"there is no round {number}")
@@ -222,45 +196,60 @@ class Upload:
             raise
         most = max(limits.report_bytes, forms.longest) if kind == JSON else limits.body_bytes
         sender = sender_of(grant.source, scope.get("client"))
-        async with reading(collector, scope, receive, most, sender) as body:
-            return await self._store(forms, grant.source, sender, kind, scope, body, most)
+        body = await read_body(collector.body_bytes, sender, scope, receive, most)
+        try:
+            batch = await self._parsed(forms, grant.source, sender, kind, given, body, most)
+            return await self._stored(batch, kind)
+        finally:
+            collector.body_bytes.give_back(sender, len(body))
 
-    async def _store(
-        self, forms: Forms, source: int, sender: object, kind: bytes, scope: Scope, body: bytes, most: int
-    ) -> bytes:
-        collector = self._collector
+    async def _parsed(
+        self,
+        forms: Forms,
+        source: int,
+        sender: object,
+        kind: bytes,
+        given: dict[bytes, bytes],
+        body: bytes,
+        most: int,
+    ) -> Batch:
+        """The reports of a body."""
+        encoding = given.get(b"content-encoding")
         if kind == JSON:
-            id = id_of(header_of(scope, b"idempotency-key") or b"")
+            id = id_of(given.get(b"idempotency-key", b""))
             if id is None:
                 raise Refusal(
                     400, f"the Idempotency-Key is {BAD_ID}: generate 16 random bytes with the report"
                 )
-            batch = forms.one(_decoded(scope, body, most), id, source)
+            batch = forms.one(_decoded(encoding, body, most), id, source)
         else:
             parse = forms.lines if kind == LINES else forms.arrow
 
             def parsed() -> Batch:
-                return parse(_decoded(scope, body, most), source)
+                return parse(_decoded(encoding, body, most), source)
 
             in_thread = (
-                len(body) > _IN_THREAD
-                or body.count(b"\n") > _LINES_IN_THREAD
-                or header_of(scope, b"content-encoding") is not None
+                len(body) > _IN_THREAD or body.count(b"\n") > _LINES_IN_THREAD or encoding is not None
             )
-            batch = await collector.parse(parsed, sender=sender) if in_thread else parsed()
+            batch = await self._collector.parse(parsed, sender=sender) if in_thread else parsed()
+        batch.sender = sender
+        return batch
+
+    async def _stored(self, batch: Batch, kind: bytes) -> bytes:
+        """Count what was rejected, and store the rest."""
+        collector = self._collector
         if batch.rejected:
             for reason, count in Counter(reason for _, reason in batch.rejected).items():
                 collector.writer.reject(batch.round, reason, count)
-        if not batch.ids and not batch.rejected:
+            if kind == JSON:
+                raise Refusal(422, f"the report is rejected: {batch.rejected[0][1]}")
+        elif not batch.ids:
             raise Refusal(400, "the request contains no report")
-        if kind == JSON and batch.rejected:
-            raise Refusal(422, f"the report is rejected: {batch.rejected[0][1]}")
-        if source and (wait := collector.rates.take(source, len(batch))):
+        if batch.source and (wait := collector.rates.take(batch.source, len(batch))):
             raise Refusal(
                 429, "this token sends too many reports: try again later", retry_after=int(wait) + 1
             )
         if batch.ids:
-            batch.sender = sender
             await collector.writer.submit(batch)
         if batch.refused:
             raise Refusal(409, f"round {batch.round} is closed")
@@ -273,11 +262,13 @@ class Upload:
         return msgspec.json.encode(answer)
 
 
-def _decoded(scope: Scope, body: bytes, most: int) -> bytes:
-    encoding = (header_of(scope, b"content-encoding") or b"identity").strip().lower()
-    if encoding not in (b"gzip", b"identity"):
-        raise Refusal(415, "the Content-Encoding must be gzip, or left out")
-    return inflate(body, most) if encoding == b"gzip" else body
+def _decoded(encoding: bytes | None, body: bytes, most: int) -> bytes:
+    """The body without its Content-Encoding."""
+    if encoding is None or (name := encoding.strip().lower()) == b"identity":
+        return body
+    if name == b"gzip":
+        return inflate(body, most)
+    raise Refusal(415, "the Content-Encoding must be gzip, or left out")
 
 
 async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
