@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -43,16 +43,7 @@ from hdr4me.tally.file import dumps
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 _MOST_DOCUMENT = 8 << 20
-_ASKED = frozenset({"confidence", "recalibrate", "without"})
-_PARAMETERS = {
-    "/": frozenset({"round"}),
-    "/answer": frozenset({"round"}),
-    "/v1/rounds/{round}/estimate": _ASKED,
-    "/v1/rounds/{round}/estimate.csv": _ASKED,
-    "/v1/rounds/{round}/tally": frozenset({"without"}),
-    "/v1/series/{series}/estimate": _ASKED | {"noise"},
-    "/v1/surveys/{fingerprint}/explanation": frozenset({"audience"}),
-}
+_ASKED = ("confidence", "recalibrate", "without")
 
 
 def build_app(collector: Collector) -> ASGIApp:
@@ -67,8 +58,8 @@ def build_app(collector: Collector) -> ASGIApp:
 
     inner = Router(
         routes=[
-            Route(path, routes.needing(path, scope, endpoint), methods=[method])
-            for method, path, scope, endpoint in (
+            Route(path, routes.needing(path, scope, endpoint, parameters), methods=[method])
+            for method, path, scope, endpoint, *parameters in (
                 ("GET", "/healthz", "", routes.healthz),
                 ("GET", "/readyz", "", routes.readyz),
                 ("GET", "/metrics", "read", routes.metrics),
@@ -77,19 +68,19 @@ def build_app(collector: Collector) -> ASGIApp:
                 ("POST", "/v1/rounds/{round}/close", "admin", routes.close_round),
                 ("POST", "/v1/rounds/{round}/quarantine", "admin", routes.quarantine),
                 ("GET", "/v1/rounds/{round}/status", "read", routes.status),
-                ("GET", "/v1/rounds/{round}/estimate", "read", routes.estimate),
-                ("GET", "/v1/rounds/{round}/estimate.csv", "read", routes.estimate),
-                ("GET", "/v1/rounds/{round}/tally", "read", routes.tally),
+                ("GET", "/v1/rounds/{round}/estimate", "read", routes.estimate, *_ASKED),
+                ("GET", "/v1/rounds/{round}/estimate.csv", "read", routes.estimate, *_ASKED),
+                ("GET", "/v1/rounds/{round}/tally", "read", routes.tally, "without"),
                 ("GET", "/v1/rounds/{round}/reports.parquet", "admin", routes.parquet),
                 ("DELETE", "/v1/rounds/{round}/reports", "", routes.delete),
                 ("POST", "/v1/rounds/{round}/reports", "", routes.no_round),
-                ("GET", "/v1/series/{series}/estimate", "read", routes.series),
+                ("GET", "/v1/series/{series}/estimate", "read", routes.series, "noise", *_ASKED),
                 ("GET", "/v1/surveys/{fingerprint}", "", routes.survey),
-                ("GET", "/v1/surveys/{fingerprint}/explanation", "", routes.explanation),
+                ("GET", "/v1/surveys/{fingerprint}/explanation", "", routes.explanation, "audience"),
                 ("GET", "/v1/acts", "admin", routes.acts),
                 ("POST", "/v1/session", "", routes.session),
-                ("GET", "/", "", routes.page),
-                ("GET", "/answer", "", routes.page),
+                ("GET", "/", "", routes.page, "round"),
+                ("GET", "/answer", "", routes.page, "round"),
                 ("GET", "/static/{name:path}", "", routes.page),
                 ("GET", "/client/{name}", "", routes.page),
             )
@@ -106,14 +97,13 @@ class _Routes:
     def __init__(self, collector: Collector) -> None:
         self._c = collector
 
-    def needing(self, path: str, scope: str, endpoint: Endpoint) -> Endpoint:
-        """The endpoint of a path that needs a token with a scope; an empty scope needs no token."""
-        known = _PARAMETERS.get(path, frozenset())
+    def needing(self, path: str, scope: str, endpoint: Endpoint, parameters: Sequence[str]) -> Endpoint:
+        """The endpoint of a path that needs a token with a scope (empty: none) and may have parameters."""
 
         async def checked(request: Request) -> Response:
             request.scope["hdr4me.route"] = path
-            if unknown := sorted(set(request.query_params) - known):
-                allowed = ", ".join(sorted(known)) or "none"
+            if unknown := sorted(set(request.query_params) - set(parameters)):
+                allowed = ", ".join(sorted(parameters)) or "none"
                 raise Refusal(400, f"the parameter {unknown[0][:40]!r} is unknown; allowed here: {allowed}")
             if scope:
                 request.state.who = self._c.access.require(request.scope[HEADERS].get(b"authorization"), scope)

@@ -49,9 +49,8 @@ _LAST_HOUR = 1 << 31
 
 @dataclass
 class _Change:
-    """The blocks that a transaction removes and adds, and where the ids of the removed ones are now."""
+    """The blocks that a transaction adds, and those that it removes with the block of their ids now."""
 
-    gone: list[Block] = field(default_factory=list)
     made: list[Block] = field(default_factory=list)
     moved: list[tuple[Block, Block | None]] = field(default_factory=list)
 
@@ -259,7 +258,7 @@ class SqliteStore(Store):
         live = self._live[block.round]
         fresh = live.fresh.get((block.hour, block.source), set())
         if len(fresh) + 1 >= SMALL:
-            others = self._removed(connection, live, fresh, change)
+            others = self._removed(connection, live, fresh)
             made = joined([*others, block])
             change.moved += [(other, made) for other in others]
             return made
@@ -287,7 +286,7 @@ class SqliteStore(Store):
     def _merge(self, live: Live, numbers: set[int]) -> None:
         change = _Change()
         with self._transaction() as connection:
-            others = self._removed(connection, live, numbers, change)
+            others = self._removed(connection, live, numbers)
             if others:
                 change.made.append(joined(others))
                 change.moved = [(other, change.made[0]) for other in others]
@@ -301,9 +300,7 @@ class SqliteStore(Store):
             connection.execute("pragma busy_timeout = 0")
             return bool(connection.execute("pragma wal_checkpoint(truncate)").fetchone()[0] == 0)
 
-    def _removed(
-        self, connection: sqlite3.Connection, live: Live, numbers: set[int], change: _Change
-    ) -> list[Block]:
+    def _removed(self, connection: sqlite3.Connection, live: Live, numbers: set[int]) -> list[Block]:
         """Blocks that are removed from the file to be merged; damaged ones stay and are not tried again."""
         found = read_numbers(connection, sorted(numbers), self._note)
         damaged = numbers - {block.number for block in found}
@@ -311,12 +308,11 @@ class SqliteStore(Store):
         if damaged:
             live.fresh = {key: rest for key, of_key in live.fresh.items() if (rest := of_key - damaged)}
         connection.executemany("delete from blocks where number = ?", [(block.number,) for block in found])
-        change.gone += found
         return found
 
     def _follow(self, change: _Change) -> None:
         """Update the memory after a commit."""
-        for block in change.gone:
+        for block, _ in change.moved:
             self._live[block.round].displace(block)
         for block in change.made:
             self._place(block)
@@ -335,7 +331,7 @@ class SqliteStore(Store):
                 if not found:
                     return False
                 rest, gone = without_id(found[0], id)
-                change = _Change([found[0]], [] if rest is None else [rest], [(found[0], rest)])
+                change = _Change([] if rest is None else [rest], [(found[0], rest)])
                 connection.execute("delete from blocks where number = ?", (found[0].number,))
                 for block in change.made:
                     connection.execute(INSERT_BLOCK, block.row())
