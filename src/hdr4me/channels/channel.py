@@ -68,7 +68,10 @@ class Field(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes on the wire."""
-        return next(size for size in (1, 2, 4, 8) if self.bound <= 1 << 8 * size)
+        size = 1
+        while self.bound > 1 << 8 * size:
+            size *= 2
+        return size
 
 
 class Input(NamedTuple):

@@ -27,8 +27,6 @@ FRESH = 1 << 61
 # In a block (bytes where all reports have the same length): a deletion writes its block again.
 MOST_REPORTS, MOST_BYTES = 4096, 1 << 20
 
-_INTEGERS, _TOO_LARGE = [int, int, int], 1 << 31
-
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
 
@@ -36,6 +34,13 @@ Numbers = NDArray[np.int64]
 def hour_now() -> int:
     """Hours since 1970: no finer time is stored."""
     return int(CLOCK.now() // 3600)
+
+
+def check_numbers(**numbers: object) -> None:
+    """Refuse what is not an integer from 0 to 2^31 − 1."""
+    for name, number in numbers.items():
+        if type(number) is not int or not 0 <= number < 1 << 31:
+            raise InvalidInput.of(name, number, "an integer from 0 to 2^31 - 1")
 
 
 @dataclass(slots=True, eq=False)
@@ -56,9 +61,7 @@ class Batch:
     written: asyncio.Future[None] | None = None  # done when the result is durable
 
     def __post_init__(self) -> None:
-        numbers = (self.round, self.hour, self.source)
-        if [*map(type, numbers)] != _INTEGERS or min(numbers) < 0 or max(numbers) >= _TOO_LARGE:
-            raise InvalidInput.of("round, hour, source", numbers, "integers from 0 to 2^31 - 1")
+        check_numbers(round=self.round, hour=self.hour, source=self.source)
         if type(self.ids) is not bytes or len(self.ids) % ID_SIZE:
             raise InvalidInput.of("ids", self.ids[:40], f"{ID_SIZE} bytes for each report")
         n, size = len(self.ids) // ID_SIZE, len(self.data)

@@ -96,10 +96,11 @@ class Report:
 def fault(answers: Any, survey: Survey) -> Reason | None:
     """The reason why these answers are invalid, or None; the reference for all other validators."""
     lists = (list, tuple)
-    if not isinstance(answers, lists) or not all(isinstance(answer, lists) for answer in answers):
+    if not isinstance(answers, lists):
         return Reason.MALFORMED
-    if not all(type(number) is int for answer in answers for number in answer):
-        return Reason.MALFORMED
+    for answer in answers:
+        if not isinstance(answer, lists) or not {int}.issuperset(map(type, answer)):
+            return Reason.MALFORMED
     if len(answers) != survey.sampled:
         return Reason.SIZE
     previous = -1
@@ -125,9 +126,10 @@ def pack(answers: Iterable[tuple[int, ...]], survey: Survey, *, padded: bool = T
     size = survey.slot_size if padded else 0
     slots = []
     for question, *numbers in answers:
-        fields = survey.questions[question].channel.fields
-        codes = b"".join(x.to_bytes(field.size, "little") for x, field in zip(numbers, fields, strict=True))
-        slots.append((question.to_bytes(2, "little") + codes).ljust(size, b"\0"))
+        slot = question.to_bytes(2, "little")
+        for number, field in zip(numbers, survey.questions[question].channel.fields, strict=True):
+            slot += number.to_bytes(field.size, "little")
+        slots.append(slot.ljust(size, b"\0"))
     return b"".join(slots)
 
 

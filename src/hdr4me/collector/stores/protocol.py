@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
-from hdr4me.collector.batch import ID_SIZE, Batch, Block
+from hdr4me.collector.batch import ID_SIZE, Batch, Block, check_numbers
 from hdr4me.collector.errors import Damage, Damaged, Finalized, OnDamage, SchemaTooNew, StoreError
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
@@ -60,9 +60,7 @@ class Quarantine:
     def __post_init__(self) -> None:
         if self.hour is None and self.source is None:
             raise InvalidInput.missing("hour", "source")
-        for name, value in (("hour", self.hour), ("source", self.source)):
-            if value is not None and (type(value) is not int or not 0 <= value < 1 << 31):
-                raise InvalidInput.of(name, value, "an integer from 0 to 2^31 - 1")
+        check_numbers(**{name: value for name, value in vars(self).items() if value is not None})
 
 
 @dataclass(frozen=True)
@@ -277,9 +275,7 @@ class Store(Registry):
     def rejected(self, round: int, reason: str, hour: int, count: int = 1) -> None:
         """Count rejected uploads."""
         self.round(round)
-        for name, value in (("hour", hour), ("count", count)):
-            if type(value) is not int or not 0 <= value < 1 << 31:
-                raise InvalidInput.of(name, value, "an integer from 0 to 2^31 - 1")
+        check_numbers(hour=hour, count=count)
         sql = (
             "insert into rejected (round, reason, hour, count) values (?, ?, ?, ?) "
             "on conflict (round, reason, hour) do update set count = rejected.count + excluded.count"
