@@ -106,7 +106,9 @@ class _Routes:
                 allowed = ", ".join(sorted(parameters)) or "none"
                 raise Refusal(400, f"the parameter {unknown[0][:40]!r} is unknown; allowed here: {allowed}")
             if scope:
-                request.state.who = self._c.access.require(request.scope[HEADERS].get(b"authorization"), scope)
+                request.state.who = self._c.access.require(
+                    request.scope[HEADERS].get(b"authorization"), scope
+                )
             return await endpoint(request)
 
         return checked

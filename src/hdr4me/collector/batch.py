@@ -94,7 +94,9 @@ class Group:
     def __init__(self, round: int, batches: Sequence[Batch]) -> None:
         self.round, self._batches = round, batches
         counts = [len(batch) for batch in batches]
-        each = [len(batch.data) // n for batch, n in zip(batches, counts, strict=True)]  # if all have one size
+        each = [
+            len(batch.data) // n for batch, n in zip(batches, counts, strict=True)
+        ]  # if all have one size
         ids = np.frombuffer(b"".join([batch.ids for batch in batches]), np.uint8).reshape(-1, ID_SIZE)
         words = ids.view(">u8").astype(np.uint64)
         high, low = words[:, 0], words[:, 1]

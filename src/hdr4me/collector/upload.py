@@ -135,8 +135,8 @@ class Upload:
             await self._inner(scope, receive, send)
             return
         given = scope[HEADERS] = dict(reversed(scope["headers"]))  # the first of those with the same name
-        headers, origin = self._headers, given.get(b"origin")
-        allowed = origin is not None and origin.decode("latin-1") in self._collector.settings.allow_origins
+        headers, origin = self._headers, given.get(b"origin", b"")
+        allowed = origin.decode("latin-1") in self._collector.settings.allow_origins
         if allowed:  # a page of a listed origin may read the answer; never with credentials
             headers = [*headers, (b"access-control-allow-origin", origin), *_EXPOSED]
         if scope["method"] == "OPTIONS":
@@ -228,9 +228,7 @@ class Upload:
             def parsed() -> Batch:
                 return parse(_decoded(encoding, body, most), source)
 
-            in_thread = (
-                len(body) > _IN_THREAD or body.count(b"\n") > _LINES_IN_THREAD or encoding is not None
-            )
+            in_thread = len(body) > _IN_THREAD or body.count(b"\n") > _LINES_IN_THREAD or encoding is not None
             batch = await self._collector.parse(parsed, sender=sender) if in_thread else parsed()
         batch.sender = sender
         return batch
