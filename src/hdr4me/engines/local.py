@@ -68,11 +68,11 @@ class Local:
         for source in self._sources(records, survey):
             total += data_quality(source, survey)
             if waiting is not None:
-                yield waiting
-            waiting = self._block(source, survey)
+                yield self._block(waiting, survey)
+            waiting = source
         on_quality(total)
         if waiting is not None:
-            yield waiting
+            yield self._block(waiting, survey)
 
     def perturb(
         self,

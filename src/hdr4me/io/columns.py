@@ -172,7 +172,7 @@ def _count_matrix(values: NDArray[Any], schema: Schema, counts: NDArray[np.int64
 
     ends = [(0.0, len(x.categories) - 1.0) if x.categories else x.bounds for x in schema]
     low, high = np.array(ends).T.copy()
-    rows = -(-512 // len(ends))
+    rows = -(-256 // len(ends))
     outside = count_outside(np.ascontiguousarray(values), np.tile(low, rows), np.tile(high, rows))
     for j in np.flatnonzero(outside).tolist():
         missing, below, above = number_counts(values[:, j], *ends[j])
