@@ -165,17 +165,22 @@ def data_quality(source: Source, survey: Survey) -> DataQuality:
     return DataQuality(survey.schema, counts)
 
 
+@lru_cache(maxsize=32)
+def _ends(schema: Schema) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The smallest and largest value of each column of a matrix, repeated for as many rows as have 256 values."""
+    ends = [(0.0, len(x.categories) - 1.0) if x.categories else x.bounds for x in schema]
+    low, high = np.tile(np.array(ends).T, -(-256 // len(ends)))
+    return low, high
+
+
 def _count_matrix(values: NDArray[Any], schema: Schema, counts: NDArray[np.int64]) -> None:
     """Count the faults in a matrix of numbers and category indices."""
     from hdr4me.kernels.exact.blocks import count_outside
     from hdr4me.survey.columns import number_counts
 
-    ends = [(0.0, len(x.categories) - 1.0) if x.categories else x.bounds for x in schema]
-    low, high = np.array(ends).T.copy()
-    rows = -(-256 // len(ends))
-    outside = count_outside(np.ascontiguousarray(values), np.tile(low, rows), np.tile(high, rows))
-    for j in np.flatnonzero(outside).tolist():
-        missing, below, above = number_counts(values[:, j], *ends[j])
+    low, high = _ends(schema)
+    for j in np.flatnonzero(count_outside(np.ascontiguousarray(values), low, high)).tolist():
+        missing, below, above = number_counts(values[:, j], low[j], high[j])
         if schema.dimensions[j].categories:
             # Fractions are truncated, so that an index is too large only from the number of categories on.
             above = int(np.count_nonzero(values[:, j] >= high[j] + 1))

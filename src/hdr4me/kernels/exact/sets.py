@@ -78,7 +78,7 @@ def _mark(scratch, chosen):  # type: ignore[no-untyped-def]
 @kernel()
 def unsorted_subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-untyped-def]
     """The same as `subsets`, but the dimensions of a subset are in the order in which they were drawn."""
-    if 2 * m > d:
+    if m == 1 or 2 * m > d:
         return subsets(d, m, drawn, cursor, scratch, out, at, count)
     taken, end = np.uint64(cursor), np.uint64(drawn.size)
     have = np.uint64(at)
@@ -107,6 +107,12 @@ def subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-un
     SLACK elements after the last subset are overwritten: the bits of a word are read back two at a time, without a
     test for whether there is a second, because the processor could not predict that branch.
     """
+    if m == 1 < d:
+        done = min(count, drawn.size - cursor)
+        out[at : at + done] = drawn[cursor : cursor + done]
+        return done, cursor + done
+    if d <= 64:
+        return _subsets_of_one_word(d, m, drawn, cursor, out, at, count)
     n_words = np.uint64((d + 63) >> 6)
     taken, end = np.uint64(cursor), np.uint64(drawn.size)
     complement = 2 * m > d
@@ -141,6 +147,31 @@ def subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-un
                         break
                     position += np.uint64(1 + SLACK)
                 position = following
+    return count, np.int64(taken)
+
+
+@kernel()
+def _subsets_of_one_word(d, m, drawn, cursor, out, at, count):  # type: ignore[no-untyped-def]
+    """The same as `subsets` for d <= 64: the bitmap is one word, which stays in a register."""
+    every = ~np.uint64(0) >> np.uint64(64 - d)
+    complement = 2 * m > d
+    wanted = np.uint64(d - m if complement else m)
+    taken, end, position = np.uint64(cursor), np.uint64(drawn.size), np.uint64(at)
+    for done in range(count):
+        bits, have = np.uint64(0), np.uint64(0)
+        while have < wanted and taken < end:
+            bit = _1 << np.uint64(drawn[taken])
+            taken += _1
+            have += np.uint64(bits & bit == 0)
+            bits |= bit
+        if have < wanted:
+            return done, np.int64(taken)
+        if complement:
+            bits ^= every
+        for _ in range(m):
+            out[position] = np.uint16(trailing_zeros(bits))
+            bits &= bits - _1
+            position += _1
     return count, np.int64(taken)
 
 
