@@ -6,7 +6,8 @@ that row's alias entries. Both are always drawn, and choices are selections, not
 randomness used depends on the value. Random words are arguments, so that tests compare with the plain specification.
 
 The values of a record are prefetched as soon as its dimensions are sampled, and read a group of records later.
-`column_block` writes one code per slot, `wide_block` several; `encode_rows` takes a matrix that is sent whole.
+`column_block` writes one code per slot, `wide_block` several; `encode_rows` takes a matrix whose columns are all
+reported.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _inside(values, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def ask(address, stride, step, dims, at, m, start, stop):  # type: ignore[no-untyped-def]
+def prefetch_values(address, stride, step, dims, at, m, start, stop):  # type: ignore[no-untyped-def]
     """Prefetch the values of records [start, stop); the first record's dimensions are dims[at:at+m], and so on."""
     s = np.uint64(at)
     for r in range(start, stop):
@@ -98,8 +99,8 @@ def ask(address, stride, step, dims, at, m, start, stop):  # type: ignore[no-unt
 def positions(columns, plan, dims, start, stop, values, out):  # type: ignore[no-untyped-def]
     """Write the positions of the sampled dimensions of records [start, stop) to `out`; `values` is a buffer.
 
-    A missing value takes its dimension's default position. Arrays are taken out of their tuples before the loops:
-    inside a loop each access through a tuple would count references, at ten times the cost of the work.
+    A missing value has its dimension's default position. Arrays are taken out of their tuples before the loops, because
+    numba counts references at each access through a tuple, which costs ten times as much as the work itself.
     """
     m = plan.sampled
     n = (stop - start) * m
@@ -109,9 +110,9 @@ def positions(columns, plan, dims, start, stop, values, out):  # type: ignore[no
     else:
         _read(columns, dims, m, start, stop, values)
     if plan.alike:
-        _place_alike(plan.ranges[0], values[:n], out[:n])
+        _positions_of_alike(plan.ranges[0], values[:n], out[:n])
     else:
-        _place(plan.ranges, columns, dims, values[:n], out[:n])
+        _positions_of_any(plan.ranges, columns, dims, values[:n], out[:n])
 
 
 @kernel()
@@ -144,7 +145,7 @@ def _read(columns, dims, m, start, stop, values):  # type: ignore[no-untyped-def
 
 
 @kernel()
-def _place_alike(line, values, out):  # type: ignore[no-untyped-def]
+def _positions_of_alike(line, values, out):  # type: ignore[no-untyped-def]
     """Positions of numbers that all have the same range; the loop vectorizes."""
     low, scale, bottom, top, default = line[LOW], line[SCALE], line[BOTTOM], line[TOP], line[DEFAULT]
     for s in range(values.size):
@@ -157,7 +158,7 @@ def _place_alike(line, values, out):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def _place(ranges, columns, dims, values, out):  # type: ignore[no-untyped-def]
+def _positions_of_any(ranges, columns, dims, values, out):  # type: ignore[no-untyped-def]
     """Positions of numbers of any ranges, and of categories."""
     lut, lut_start, lut_size = columns.lut, columns.lut_start, columns.lut_size
     for s in range(values.size):
@@ -266,7 +267,7 @@ def _sample(columns, d, m, drawn, cursor, scratch, dims, start, stop):  # type: 
         at, done = (first - start) * m, wanted
         if m < d:
             done, cursor = subsets(d, m, drawn, cursor, scratch, dims, at, wanted)
-        ask(address, stride, step, dims, at, m, first, first + done)
+        prefetch_values(address, stride, step, dims, at, m, first, first + done)
         if done < wanted:
             return first + done, cursor
     return stop, cursor
@@ -313,8 +314,8 @@ def wide_block(columns, plan, start, stop, halves, words, spare, scratch, out): 
     for first in range(start, stop, rows):
         wanted = min(first + rows, stop)
         last, cursor = _sample(columns, d, m, drawn, cursor, scratch, dims, first, wanted)
-        # Go on only while the words would suffice for records of the widest dimensions: where a block ends must not
-        # depend on which dimensions its records sampled.
+        # Continue only while the words suffice for records of the widest dimensions, because the end of a block must
+        # not depend on which dimensions its records sampled.
         last = min(last, first + (words.size - used) // (m * width))
         positions(columns, plan, dims, first, last, values, cells)
         a, b = (first - start) * m, (last - start) * m

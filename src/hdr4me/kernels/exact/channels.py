@@ -19,22 +19,23 @@ _0, _1 = np.uint64(0), np.uint64(1)
 
 
 def ways() -> NDArray[np.uint64]:
-    """C(place, t) for places below 64 and t up to 64, row by row."""
+    """Binomial coefficients C(position, t) for positions below 64 and t up to 64, row by row."""
     return np.array([comb(place, t) for place in range(MOST) for t in range(MOST + 1)], np.uint64)
 
 
 @njit(inline="always")
-def _place(number, t, bits, below):  # type: ignore[no-untyped-def]
-    """Whether a place is among the t that the number stands for: the number, t and the bits after it."""
+def _decoded(number, t, bits, below):  # type: ignore[no-untyped-def]
+    """Decode one position of a number that encodes t positions: the number, t and the bits after this step."""
     taken = np.uint64(number >= below)
     return number - (below & (_0 - taken)), t - taken, bits << _1 | taken
 
 
 @kernel()
 def differ(numbers, ends, size, binomials, blocks):  # type: ignore[no-untyped-def]
-    """Flip in each block the places in which the output of this number differs (`Agreement.differing`).
+    """Flip in each block the positions in which the output of this number differs (`Agreement.differing`).
 
-    `ends` are the numbers of blocks that differ in at most 0, 1, … size − 1 places, `binomials` those of `ways`.
+    `ends` are the numbers of blocks that differ in at most 0, 1, … size − 1 positions, and `binomials` comes from
+    `ways`.
     """
     rest, left = np.empty(_TOGETHER, np.uint64), np.empty(_TOGETHER, np.uint64)
     found = np.empty(_TOGETHER, np.uint64)
@@ -48,20 +49,20 @@ def differ(numbers, ends, size, binomials, blocks):  # type: ignore[no-untyped-d
             left[i] = t
             found[i] = _0
         place = size - 1
-        while place >= 3:  # four places per pass, so that intermediate numbers stay in registers
+        while place >= 3:  # four positions per pass, so that intermediate numbers stay in registers
             a = np.uint64(place * (MOST + 1))
             b, c, d = a - _ROW, a - _ROW - _ROW, a - _ROW - _ROW - _ROW
             for i in range(n):
                 number, t, bits = rest[i], left[i], found[i]
-                number, t, bits = _place(number, t, bits, binomials[a + t])
-                number, t, bits = _place(number, t, bits, binomials[b + t])
-                number, t, bits = _place(number, t, bits, binomials[c + t])
-                rest[i], left[i], found[i] = _place(number, t, bits, binomials[d + t])
+                number, t, bits = _decoded(number, t, bits, binomials[a + t])
+                number, t, bits = _decoded(number, t, bits, binomials[b + t])
+                number, t, bits = _decoded(number, t, bits, binomials[c + t])
+                rest[i], left[i], found[i] = _decoded(number, t, bits, binomials[d + t])
             place -= 4
         while place >= 0:
             a = np.uint64(place * (MOST + 1))
             for i in range(n):
-                rest[i], left[i], found[i] = _place(rest[i], left[i], found[i], binomials[a + left[i]])
+                rest[i], left[i], found[i] = _decoded(rest[i], left[i], found[i], binomials[a + left[i]])
             place -= 1
         for i in range(n):
             blocks[start + i] ^= found[i]
@@ -69,7 +70,7 @@ def differ(numbers, ends, size, binomials, blocks):  # type: ignore[no-untyped-d
 
 @kernel()
 def flip(users, places, ends, blocks):  # type: ignore[no-untyped-def]
-    """Flip places[i] in the block of users[i]; field f holds the places below ends[f] that no field before it holds."""
+    """Flip the sign at places[i] in the block of users[i]; field f holds positions ends[f − 1] to ends[f] − 1."""
     for i in range(users.size):
         block = blocks[users[i]]
         for k in range(places.shape[1]):
@@ -81,8 +82,8 @@ def flip(users, places, ends, blocks):  # type: ignore[no-untyped-def]
 def signs(columns, ranges, dims, users, halves, out):  # type: ignore[no-untyped-def]
     """Write the signs of dimensions `dims` of the records `users` as bits, the first one the most significant.
 
-    A value is placed as in `positions`; its sixteen bits behind the point are compared with a random half word, so
-    that the sign is +1 with the probability (1 + t)/2.
+    A value is converted as in `positions`; its sixteen fractional bits are compared with a random half word, so that
+    the sign is +1 with the probability (1 + t)/2.
     """
     address, stride, dtype = columns.address, columns.stride, columns.dtype
     valid, valid_offset = columns.valid, columns.valid_offset
@@ -100,7 +101,7 @@ def signs(columns, ranges, dims, users, halves, out):  # type: ignore[no-untyped
 
 @kernel()
 def row_signs(matrix, stride, lines, users, halves, out):  # type: ignore[no-untyped-def]
-    """The same of values that stand side by side in each row of a matrix, read once and row by row.
+    """The same for values that are adjacent in each row of a matrix, which is read once, row by row.
 
     `matrix` is the memory as one row of elements, from the block's first value of row 0 on, and `stride` the distance
     of rows in elements. `lines` [5, size] are the ranges of the block's dimensions in the order of LOW, SCALE, BOTTOM,
@@ -150,7 +151,7 @@ def _nulls(valid, offset, users, values):  # type: ignore[no-untyped-def]
 def _append(line, values, halves, out):  # type: ignore[no-untyped-def]
     """Append the sign of each value to the bits of its block; the loop vectorizes.
 
-    A place x is rounded to whole 16-bit steps: half < ⌊x + ½⌋ is half + ½ ≤ x.
+    A position x is rounded to whole 16-bit steps: half < ⌊x + ½⌋ is half + ½ ≤ x.
     """
     low, scale, bottom, top, default = line[LOW], line[SCALE], line[BOTTOM], line[TOP], line[DEFAULT]
     for i in range(values.size):
@@ -197,7 +198,7 @@ def _counter(seed, index):  # type: ignore[no-untyped-def]
 
 @kernel()
 def _ranked(scores, rank):  # type: ignore[no-untyped-def]
-    """The codeword at place `rank` by falling score, of equal scores the first: every place is another codeword."""
+    """The codeword with this rank in decreasing order of score; equal scores are ordered by index."""
     n = scores.size
     value = np.partition(scores, n - 1 - rank)[n - 1 - rank]
     before = 0
@@ -214,10 +215,10 @@ def _ranked(scores, rank):  # type: ignore[no-untyped-def]
 
 @kernel()
 def choose(targets, seeds, ranks, n_codewords, numbers, out):  # type: ignore[no-untyped-def]
-    """Write for each user the codeword whose inner product with targets[i] has the place ranks[i].
+    """Write for each user the codeword whose inner product with targets[i] has the rank ranks[i].
 
-    `targets` [n, d + 1, filled up to a multiple of 4] are float32, `numbers` what each of the 65,536 half words stands
-    for. Every codeword is computed, and every product taken, whatever the target.
+    `targets` [n, d + 1, padded to a multiple of 4] are float32, and `numbers` are the values of the 65,536 half words.
+    Every codeword and every inner product is computed, whatever the target is.
     """
     n_words = targets.shape[1] // 4
     scores = np.empty(n_codewords, np.float32)
@@ -262,7 +263,7 @@ def count_levels(seeds, indices, good, levels, counts):  # type: ignore[no-untyp
 
 @kernel()
 def axis_ranks(seeds, indices, n_codewords, numbers, out):  # type: ignore[no-untyped-def]
-    """Write the places of each codeword for the two ends of the first axis: by its first number, falling and rising."""
+    """Write the ranks of each codeword for both ends of the first axis: by its first number, falling and rising."""
     for i in range(seeds.size):
         own = numbers[_mix(_counter(seeds[i], indices[i])) & _MASK]
         above, below = 0, 0
@@ -279,8 +280,8 @@ def points(inputs, heavy, inside, outside, powers, starts, products, differences
     """A point on the hyperplane of each input where `heavy`, else one that is not on it.
 
     `inside` are uniform points of one dimension less, `outside` uniform numbers below q^(t−1); powers[f] = q^f for f up
-    to t, starts[f] = (q^f − 1)/(q − 1) for f up to t. `products` and `differences` are the field's tables, a·b and
-    a − b at place a·q + b, if q is a power of a prime, and empty if q is a prime. `inverses` are empty if q is a large
+    to t, starts[f] = (q^f − 1)/(q − 1) for f up to t. `products` and `differences` are the field's tables, a·b and a −
+    b at index a·q + b, if q is a power of a prime, and empty if q is a prime. `inverses` are empty if q is a large
     prime.
     """
     t = starts.size - 1

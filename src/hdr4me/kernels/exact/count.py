@@ -1,7 +1,7 @@
 """From report bytes to counts: every byte is checked, every valid report is added, threads are merged exactly.
 
-Reports are checked and counted in groups, sixteen slots at a time; a group with an invalid report is gone through
-report by report.
+Reports are checked and counted in groups, sixteen slots at a time; a group with an invalid report is checked report by
+report.
 """
 
 from __future__ import annotations
@@ -165,8 +165,8 @@ def count_reports(
 ) -> NDArray[np.uint8]:
     """Add every valid report to counts, in place; the status of each row (`OK` or why it was left out).
 
-    Dimension j's code c in entry e is counted at offsets[j] + e * cells[j] + c. Integers, so any split gives the
-    same counts.
+    Dimension j's code c in entry e is counted at offsets[j] + e * cells[j] + c. Counts are integers, so that any
+    division among threads gives the same counts.
     """
     n, d = len(reports), cells.size
     status = np.zeros(n, np.uint8)

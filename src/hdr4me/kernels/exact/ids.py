@@ -32,7 +32,7 @@ def merge(high_a, low_a, owner_a, high_b, low_b, owner_b, high, low, owner):  # 
 def mark_known(high, low, wanted_high, wanted_low, found):  # type: ignore[no-untyped-def]
     """Set found[i] if the sorted ids hold the i-th wanted id; the wanted ids are sorted too.
 
-    The search for an id begins where the one before ended: steps of doubling length, then a binary search. Ids that
+    The search for an id begins where the previous one ended: steps of doubling length, then a binary search. Ids that
     an attacker chose cost at most 2 log2(n) comparisons each.
     """
     n, at = high.size, 0
@@ -57,7 +57,7 @@ def mark_known(high, low, wanted_high, wanted_low, found):  # type: ignore[no-un
 
 @kernel()
 def set_bits(bits, shift, high):  # type: ignore[no-untyped-def]
-    """Set the bit that the first bits of each id name: high >> shift is its number."""
+    """Set bit number high >> shift for each id."""
     for i in range(high.size):
         place = high[i] >> shift
         bits[place >> np.uint64(3)] |= np.uint8(1 << (place & np.uint64(7)))

@@ -29,7 +29,7 @@ _NONE = np.uint64(0xFFFFFFFFFFFFFFFF)  # larger than any value: no number, or no
 
 @kernel()
 def _long_number(at, end):  # type: ignore[no-untyped-def]
-    """The number that begins at `at`, and where it ends; `_NONE` if it is not in canonical form below 10^18."""
+    """The number that begins at `at`, and its end; `_NONE` if it is not in canonical form below 10^18."""
     value, start = _0, at
     while at < end and at - start < _18 and one_byte(at) - _ZERO < _10:
         value = value * _10 + (one_byte(at) - _ZERO)
@@ -41,12 +41,12 @@ def _long_number(at, end):  # type: ignore[no-untyped-def]
 
 @kernel(inline="always")
 def _number(at, end):  # type: ignore[no-untyped-def]
-    """As `_long_number`; up to seven digits are read at once, without a branch for each, if eight bytes are there.
+    """As `_long_number`; up to seven digits are read at once, without a branch for each, if eight bytes are available.
 
-    With the bits of "0" taken from each byte, a byte is a digit if it is below 10. Adding 118 sets the top bit of every
-    other byte up to 137, larger bytes have it already, and what is carried goes to later bytes only. So the lowest top
-    bit says where the digits end. The digits are moved to the end of the word, zeros before them, and neighbors are
-    joined: pairs, fours, all eight.
+    After XOR with "0", a byte is a digit if it is below 10. Adding 118 sets the top bit of every other byte up to 137;
+    larger bytes have it already, and carries only affect later bytes. The lowest top bit is therefore at the end of the
+    digits. The digits are moved to the end of the word, with zeros before them, and combined into pairs, fours and
+    eight.
     """
     if at + _8 > end:
         return _long_number(at, end)
@@ -63,7 +63,7 @@ def _number(at, end):  # type: ignore[no-untyped-def]
 
 @kernel(inline="always")
 def _answers(at, end, sampled, slot_size, n_questions, n_fields, sizes, bounds, rising, row):  # type: ignore[no-untyped-def]
-    """Write the answers that begin at `at` to `row`; where their line feed stands, `_NONE` unless all is canonical.
+    """Write the answers at `at` to `row`; returns the position of their line feed, `_NONE` unless all are canonical.
 
     The last byte before `end` is a line feed, so every comparison below ends inside.
     """
@@ -108,7 +108,7 @@ def _answers(at, end, sampled, slot_size, n_questions, n_fields, sizes, bounds, 
 
 @kernel(inline="always")
 def _begins(at, prefix, size):  # type: ignore[no-untyped-def]
-    """Whether the bytes of the prefix, 32 or more, stand at `at`."""
+    """Whether the line at `at` begins with the prefix of 32 or more bytes."""
     for i in range(_0, size - _32, _32):
         if not same_32(at + i, prefix + i):
             return False
@@ -117,13 +117,13 @@ def _begins(at, prefix, size):  # type: ignore[no-untyped-def]
 
 @kernel()
 def parse_lines(data, prefix, sampled, slot_size, n_fields, sizes, bounds, rising, places, rows, good):  # type: ignore[no-untyped-def]
-    """Parse the lines of `data`, each ended by a line feed, into zeroed `rows`; returns how many lines there are.
+    """Parse the lines of `data`, each ended by a line feed, into zeroed `rows`; returns the number of lines.
 
     If there are more lines than `rows`, −1 is returned.
 
-    good[i] says whether rows[i] holds the report of line i; if not, the line and its line feed stand at
-    data[places[i, 0] : places[i, 1]]. `n_fields`, `sizes` (bytes of a field), `bounds` and `rising` (fields must
-    increase) are by question, int64. The prefix has 32 bytes or more.
+    good[i] is true if rows[i] holds the report of line i. Otherwise the line and its line feed are data[places[i, 0] :
+    places[i, 1]]. `n_fields`, `sizes` (bytes of a field), `bounds` and `rising` (fields must increase) are by question,
+    int64. The prefix has 32 bytes or more.
     """
     first, pattern = np.uint64(data.ctypes.data), np.uint64(prefix.ctypes.data)
     row = np.uint64(rows.ctypes.data)
@@ -153,7 +153,7 @@ def parse_lines(data, prefix, sampled, slot_size, n_fields, sizes, bounds, risin
 
 @kernel()
 def _write(value, at):  # type: ignore[no-untyped-def]
-    """The digits of a number at an address; where they end."""
+    """Write the digits of a number to an address; returns their end."""
     digits = _1
     rest = value
     while rest >= _10:

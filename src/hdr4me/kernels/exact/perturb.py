@@ -27,11 +27,11 @@ class Plan(NamedTuple):
     """A survey as arrays; per-dimension arrays have length d.
 
     All alias rows are stacked in `table`. A number's position is (value - low) * scale + bottom, clamped to [bottom,
-    top]: bottom is the dimension's first row and top its last, times 2^16. A category c has position bottom + c *
-    2^16. The default is a position. These five are the columns of `ranges`; `alike` says that all dimensions are
-    numbers of one range. For "entries" dimensions `entries` is the number of categories (0 for the others) and
-    `entry_row` the row of an absent entry, which the row of a present entry follows; `bottom` then only says from
-    which row categories are counted.
+    top]: bottom is the dimension's first row and top its last, times 2^16. A category c has position bottom + c * 2^16.
+    The default is a position. These five are the columns of `ranges`; `alike` says that all dimensions are numbers of
+    one range. For "entries" dimensions `entries` is the number of categories (0 for the others) and `entry_row` the row
+    of an absent entry, which the row of a present entry follows; `bottom` is then only the row from which categories
+    are counted.
     """
 
     sampled: int
@@ -50,12 +50,12 @@ class Plan(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Where each dimension's values lie in memory: element r has the type DTYPES[dtype] and the address + r * stride.
+    """The addresses of values: element r of a dimension has the type DTYPES[dtype] and the address + r * stride.
 
     `valid` is the address of an Arrow validity bitmap, or 0 where there is none. A categorical dimension has lut_size >
-    0: its value v stands for category lut[lut_start + v], and a value outside 0..lut_size-1 is unknown. `step` is the
+    0: its value v means category lut[lut_start + v], and a value outside 0..lut_size-1 is unknown. `step` is the
     distance in bytes between neighboring columns where all columns are parts of one matrix, of one type and without
-    bitmaps; it is 0 otherwise. The maker of a `Columns` must keep the memory alive that it points to.
+    bitmaps; it is 0 otherwise. The caller must keep the memory alive.
     """
 
     address: NDArray[np.uint64]
@@ -72,7 +72,7 @@ class Columns(NamedTuple):
 def perturb(
     columns: Columns, plan: Plan, n: int, *, threads: int = 1, out: NDArray[np.uint8] | None = None
 ) -> NDArray[np.uint8]:
-    """Reports uint8 [n, report_size] of n records; the system's randomness samples sampled dimensions of each."""
+    """Reports uint8 [n, report_size] of n records; the system's randomness samples the dimensions of each."""
     out = np.empty((n, plan.report_size), np.uint8) if out is None else out
     flat = out.reshape(-1)
     m, d = plan.sampled, plan.entries.size
@@ -127,7 +127,7 @@ def perturb_matrix(
 
 
 def matrix_layout(plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.uint16]]:
-    """`ranges` and `dims` as `encode_rows` takes them.
+    """`ranges` and `dims` as `encode_rows` requires them.
 
     `dims` [d + MATRIX_GROUP + WIDTH] starts again from 0 after d − 1, so that a group may run past the end of a row.
     `ranges` [5, as many] has low, scale, bottom, top and default in that order, the last three with half a unit added;
@@ -157,7 +157,7 @@ def in_threads(work: Callable[[int, int], None], n: int, threads: int) -> None:
 #
 #     cell = word mod 2^k  if  word < (entry with its low k bits cleared)  else  entry mod 2^k.
 #
-# Nothing is rounded: adding up the units of all columns gives back the weights, as a test does.
+# Nothing is rounded: the units of all columns add up to the weights, which a test verifies.
 
 BITS = 32
 

@@ -28,7 +28,7 @@ from hdr4me.kernels.exact.sets import (
 )
 from hdr4me.kernels.machine.jit import kernel
 
-# Bytes asked of the cipher at once: half of a typical second-level cache, and long enough to hide the call.
+# Bytes requested from the cipher at once: half of a typical second-level cache, and long enough to hide the call.
 BLOCK = 1 << 19
 
 _ZEROS = np.zeros(BLOCK, np.uint8)
@@ -46,7 +46,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class Keystream:
-    """Uniform bits from AES-256-CTR under a fresh system key. Not for sharing between threads: make one each."""
+    """Uniform bits from AES-256-CTR under a fresh system key. Not thread-safe: each thread needs its own."""
 
     __slots__ = ("_encryptor", "_forks")
 
@@ -55,7 +55,7 @@ class Keystream:
 
     def _rekey(self) -> None:
         self._forks = _forks
-        # The key is used once, for this stream only, so a zero nonce is sound.
+        # The key is used once, for this stream only, so a zero nonce is secure.
         self._encryptor = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(bytes(16))).encryptor()
 
     def fill(self, out: NDArray[np.uint8]) -> None:
@@ -88,7 +88,7 @@ _BYTES = 1 << 18
 
 
 class SecureDraws:
-    """Uniform draws from a keystream of the system; not for sharing between threads."""
+    """Uniform draws from a keystream of the system; not thread-safe."""
 
     def __init__(self) -> None:
         self._stream = Keystream()
@@ -116,7 +116,7 @@ class SecureDraws:
     def below_either(self, heavy: NDArray[np.bool_], inside: int, rest: int) -> NDArray[np.uint64]:
         """An integer below `inside` where heavy, and of the `rest` numbers after it elsewhere.
 
-        As many low bits of a word of 64 bits as the bound has are kept, and drawn anew where they reach the bound.
+        The low bits of a 64-bit word are kept, as many as the bound has; a number at or above the bound is drawn again.
         """
         found, rows = np.empty(heavy.size, np.uint64), np.arange(heavy.size)
         bounds = [np.uint64(x) for x in (inside, rest)]
@@ -150,7 +150,7 @@ class SecureDraws:
         return out[: n * m].reshape(n, m)
 
     def sets(self, v: int, width: int, inputs: NDArray[np.int64], heavy: NDArray[np.bool_]) -> NDArray[Any]:
-        """For each input a uniform set of `width` of v categories that has the input where `heavy`, else lacks it."""
+        """For each input a uniform set of `width` of v categories, which contains the input only where `heavy`."""
         n, size = len(inputs), 1 if v <= 256 else 2
         out = np.empty(n * width + SETS_SLACK, f"u{size}")
         members, entries, at = members_of_bytes(size), listed(v - 1, width), 0
@@ -172,10 +172,10 @@ class SecureDraws:
 
 @kernel()
 def number_outputs(words, rows, heavy, inside, rest, keep_inside, keep_rest, numbers):  # type: ignore[no-untyped-def]
-    """Number an output of each row by a word of 64 bits: below `inside` where heavy, else one of the `rest` after it.
+    """Write an output number for each row from a 64-bit word: below `inside` if heavy, else one of the `rest` after it.
 
-    As many low bits of a word are kept as the bound has. Rows whose bits reach the bound are moved to the front of
-    `rows`, to be drawn anew; returns how many they are.
+    As many low bits of a word are kept as the bound has. Rows whose bits are not below the bound are moved to the front
+    of `rows` for another draw; returns their number.
     """
     again = 0
     for k in range(words.size):

@@ -4,10 +4,11 @@ Dimensions: uniform integers below d are marked in a bitmap until m bits are set
 out). An integer that is already marked is skipped, at most 39 % of them; in return no draw depends on the one before. A
 summary bitmap, one bit for each word of the first, skips empty words when the bits are read back in increasing order.
 
-Categories: each of the d others enters with probability c / 2^b, decided for 64 of them by b random words ("or" for a
-digit 1 of c, "and" for a digit 0). Then categories drawn one by one are taken out, or put in, until the set has m − 1;
-one more is put in, which gives its place to one's own category if the output is heavy. No step knows one category from
-another, so every set is as likely, whatever c and b are. Where there are few sets, a word picks one of a list.
+Categories: each of the d other categories is included with probability c / 2^b, which b random words decide for 64
+categories at a time ("or" for a digit 1 of c, "and" for a digit 0). Then categories are drawn one by one and removed,
+or added, until the set has m − 1. One more is added; if the output is heavy, the user's own category replaces it. Every
+step treats all categories alike, so that all sets are equally likely, whatever c and b are. If the number of sets is
+small, a word selects one from a list.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ def words_needed(d: int, m: int, times: int) -> int:
 def below(words, bound, out):  # type: ignore[no-untyped-def]
     """Write uniform integers below `bound` made from the words, and return how many: rejected words give none.
 
-    Rejections are rare, so all words are first converted as if none were rejected, in loops that vectorize. Only if the
-    sign bits of the differences show a rejection are the words gone through one by one.
+    Rejections are rare, so all words are first converted as if none were rejected, in loops that vectorize. The words
+    are checked one by one only if the sign bits of the differences show a rejection.
     """
     bound = np.uint64(bound)
     biased = (_2_32 - bound) % bound
@@ -102,10 +103,10 @@ def subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-un
 
     `drawn` holds uniform integers below d, used from index `cursor` on; `scratch` is an empty `bitmap(d)` and is empty
     again afterwards. Returns how many subsets were written (fewer than `count` if the integers ran out) and the index
-    of the first unused integer. A subset that was begun when the integers ran out is dropped; it is begun again with
-    fresh integers, which leaves it uniform, because the number of integers used is independent of the subset. Up to
-    SLACK elements after the last subset are overwritten: the bits of a word are read back two at a time, without a
-    test for whether there is a second, because the processor could not predict that branch.
+    of the first unused integer. If the integers run out, an incomplete subset is dropped and drawn again with new
+    integers. It remains uniform, because the number of integers used is independent of the subset. Up to SLACK elements
+    after the last subset are overwritten: the bits of a word are read back two at a time, without a test for whether
+    there is a second, because the processor could not predict that branch.
     """
     if m == 1 < d:
         done = min(count, drawn.size - cursor)
@@ -192,7 +193,8 @@ MOST = 65536  # categories: one is drawn, and written, in 16 bits
 SETS_SLACK = 8  # the number of elements after the last one of a set that may be overwritten
 
 _MOST_BITS = 6
-# The measured cost of 64 fair bits relative to one drawn category; the choice of coins does not affect the law.
+# The measured cost of 64 fair bits relative to one drawn category; the choice of coins does not affect the
+# distribution.
 _PLANE, _DRAW = 8.0, 11.0
 
 # Limits of the number of sets and of categories for which all sets are listed.
@@ -242,7 +244,7 @@ def coins(d: int, m: int) -> Coins:
 
 @lru_cache(maxsize=2)
 def members_of_bytes(size: int) -> NDArray[np.uint64]:
-    """For each byte the places of its bits in increasing order, eight numbers of `size` bytes in whole words."""
+    """For each byte the positions of its bits in increasing order, eight numbers of `size` bytes in whole words."""
     places = np.zeros((256, 8), f"<u{size}")
     for byte in range(256):
         own = [bit for bit in range(8) if byte >> bit & 1]
@@ -255,8 +257,8 @@ def dense_sets(planes, c, b, halves, width, v, inputs, heavy, members, out, at):
     """Write a sorted set of `width` of v categories for each input from row `at` on; returns the next row.
 
     `planes` [rows, b, words of 64 bits] are the coins of rows at, at + 1, …; `halves` uniform numbers of 16 bits for
-    the draws. `out` holds the rows end to end, in numbers of one byte or of two, and SETS_SLACK elements. A set
-    that was begun when the numbers ran out is dropped: how many it took says nothing about which set it is.
+    the draws. `out` holds the rows end to end, in numbers of one byte or of two, and SETS_SLACK elements. If the
+    numbers run out, an incomplete set is dropped; the number of draws is independent of the set.
     """
     d = np.uint64(v - 1)
     n_words = (v + 63) >> 6
@@ -309,7 +311,7 @@ def dense_sets(planes, c, b, halves, width, v, inputs, heavy, members, out, at):
             return i
         own, x = np.uint64(heavy[i]), np.uint64(inputs[i])
         mask[chosen >> _6] ^= own << (chosen & _63)
-        # The place of the own category stands for the last category, which has no place among the others.
+        # The index of the user's own category means the last category, which has no index among the others.
         moved = mask[x >> _6] >> (x & _63) & _1
         mask[x >> _6] ^= moved << (x & _63)
         mask[d >> _6] |= moved << (d & _63)
@@ -339,7 +341,7 @@ def dense_sets(planes, c, b, halves, width, v, inputs, heavy, members, out, at):
 
 @lru_cache(maxsize=64)
 def listed(d: int, m: int) -> NDArray[np.uint64] | None:
-    """Every set of m − 1 of d in the low 32 bits, with every further one in the high 32; None if they are many."""
+    """Every set of m − 1 of d in the low 32 bits, with each further one in the high 32; None if there are too many."""
     if d >= _LISTED_CATEGORIES or math.comb(d, m) * m > _LISTED:
         return None
     sets = (sum(1 << k for k in own) for own in combinations(range(d), m - 1))
@@ -381,9 +383,9 @@ def listed_sets(words, entries, width, v, inputs, heavy, members, out, at):  # t
 
 @kernel()
 def with_member(sets, inputs, heavy, places, out):  # type: ignore[no-untyped-def]
-    """Write each sorted set of others as a sorted set of categories; where `heavy`, its own takes the place of one.
+    """Write each sorted set of others as a sorted set of categories; where `heavy`, the own category replaces one.
 
-    sets[i] are numbers among the categories other than inputs[i]; places[i] says which of them gives way.
+    sets[i] number the categories other than inputs[i]; places[i] is the position of the one that is replaced.
     """
     width = sets.shape[1]
     for i in range(sets.shape[0]):

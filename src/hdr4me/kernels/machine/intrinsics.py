@@ -1,9 +1,8 @@
 """Operations missing in numba: loads from an address, prefetching, bit counts, and LLVM vectors of sixteen elements.
 
-Reading through addresses lets one compiled kernel take a NumPy matrix of any layout and Arrow's column buffers
-alike, uncopied, and touch only the dimensions that were sampled. The vector types are for the few loops that no
-compiler vectorizes by itself. Any processor runs them, with the widest registers it has, if its numbers begin with
-their lowest byte.
+With addresses, one compiled kernel reads NumPy matrices of any layout and Arrow's column buffers without a copy, and
+accesses only the sampled dimensions. The vector types are for the small number of loops that compilers do not
+vectorize. They work on any little-endian processor and use its widest registers.
 """
 
 from __future__ import annotations
@@ -203,12 +202,12 @@ class Emitter:
         return self.b.shuffle_vector(first, undefined, ir.Constant(WORDS, [0] * WIDTH))
 
     def low_bits(self, bits: Any) -> Any:
-        """Sixteen words with as many of their low bits set."""
+        """Sixteen words with this number of low bits set."""
         one = ir.Constant(I64, 1)
         return self.splat(self.b.sub(self.b.shl(one, bits), one))
 
     def shuffle(self, a: Any, b: Any, order: list[int]) -> Any:
-        """Elements of two vectors, those of the second counted on from the first's."""
+        """Elements of two vectors by index; the indices of the second vector follow those of the first."""
         return self.b.shuffle_vector(a, b, ir.Constant(ir.VectorType(I32, len(order)), order))
 
     def walk(self, n: Any, step: Callable[[Any], None]) -> None:

@@ -1,11 +1,12 @@
-"""How every kernel is compiled: without the GIL, cached on disk where that is possible, and never from stale code.
+"""Compilation of kernels: without the GIL, cached on disk if possible, and never from stale code.
 
-numba keeps compiled code as long as the file a kernel stands in is unchanged, but a kernel contains the kernels it
-calls, from other files. So all sources of the kernels together are part of the version: changing one forgets them all.
+numba reuses compiled code while the file that defines a kernel is unchanged, but a kernel contains the kernels that it
+calls, also from other files. Therefore the cache key includes a digest of all kernel sources: a change of one file
+invalidates all compiled code.
 
-numba refuses to compile where it finds no folder to write to, and stops at a damaged file of its cache. Neither is a
-reason not to count: kernels are then compiled anew in each process, which takes some seconds, and damaged files are
-replaced. NUMBA_CACHE_DIR names a folder for an installation that cannot be written to.
+numba raises an error if it has no writable folder, or if a file of its cache is damaged. Here kernels are then compiled
+in each process, which takes some seconds, and damaged files are replaced. For a read-only installation, set
+NUMBA_CACHE_DIR to a writable folder.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         index = self._cache_file
-        index._version = f"{index._version} {_DIGEST}"  # looked at before anything is unpickled
+        index._version = f"{index._version} {_DIGEST}"  # checked before anything is unpickled
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -60,7 +61,7 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function of plain arrays when it is first called; options are numba's.
 
-    Division follows the processor, not Python: checks for zero would keep loops from being vectorized.
+    Division by zero raises no error, because a check would prevent the vectorization of loops.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:

@@ -1,4 +1,4 @@
-"""A thread pool that is kept between calls, because starting threads takes a tenth of a call of some milliseconds.
+"""A thread pool that is kept between calls, because starting threads would take a tenth of a short call.
 
 The caller's thread works as well. All threads take runs of pieces from one shared list, so a thread that starts late,
 or never, only leaves more runs to the others. The first runs are long, which keeps the number of calls small; the last
@@ -63,8 +63,8 @@ def share(work: Callable[[int, int], None], first: int, last: int, threads: int)
 
     def help_out() -> None:
         me = object()
-        # First the entry in `at_work`, then the look at `leaving`. The caller does the reverse: it sets `leaving` and
-        # then looks at `at_work`. So either this thread sees that the caller leaves, or the caller sees this thread.
+        # Add the entry to `at_work` first, then read `leaving`. The caller does the reverse: it sets `leaving`, then
+        # reads `at_work`. So either this thread sees that the caller leaves, or the caller sees this thread.
         at_work.append(me)
         try:
             if not leaving:
@@ -87,7 +87,7 @@ def share(work: Callable[[int, int], None], first: int, last: int, threads: int)
     except BaseException as error:
         errors.append(error)
     finally:
-        # The threads write to the caller's memory, so wait until none of them works, however often Ctrl-C comes.
+        # The threads write to the caller's memory, so wait until all have finished, also after repeated Ctrl-C.
         waiting = True
         while waiting:
             try:

@@ -1,8 +1,8 @@
 """Exact shortcuts for sums of many reports, if only sums are needed and every user reports.
 
 - A sum of n Laplace(λ) draws is λ(Γ - Γ') with two independent Gamma(n) variates: O(1) for a dimension.
-- In a mixture of a background that ignores t and a band about a multiple of t, only the band's reports need t: the
-  users who gave them are found by geometric skipping, O(n · share), and the uniform parts are sums of uniforms.
+- In a mixture of a background that does not depend on t and a band about a multiple of t, only the band's reports need
+  t: their users are found by geometric skipping, O(n · share), and the uniform parts are sums of uniforms.
 - A sum of K uniforms of b bits is Σ_l 2^{-l} Bin(K, ½), l = 1..b, exactly: the bits of independent uniforms are
   independent coins, so each bit's column is a binomial.
 """
@@ -33,7 +33,7 @@ def uniform_sums(counts: NDArray[np.int64], rng: np.random.Generator) -> Floats:
 
 @kernel()
 def _skip(values, log_miss, exponentials, chosen, sums):  # type: ignore[no-untyped-def]
-    """Walk down each column by geometric gaps; add the values met. False if the exponentials ran out."""
+    """Add the values of each column at geometric gaps; False if the exponentials ran out."""
     n, d = values.shape
     used = 0
     for j in range(d):

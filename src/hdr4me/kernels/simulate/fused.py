@@ -23,7 +23,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numpy.typing import NDArray
 
-from hdr4me.kernels.exact.blocks import TOGETHER, ask
+from hdr4me.kernels.exact.blocks import TOGETHER, prefetch_values
 from hdr4me.kernels.exact.sets import SLACK, below, bitmap, unsorted_subsets, words_needed
 from hdr4me.kernels.machine.intrinsics import I32, I64, emit_loop, emits
 from hdr4me.kernels.machine.jit import kernel
@@ -328,7 +328,7 @@ def _sampled(values, m, family, law, seed, rows_per_chunk, first, last, partial)
             while r < end:
                 wanted, at = min(few, end - r), (r - start) * m
                 done, cursor = unsorted_subsets(d, m, drawn[:n_drawn], cursor, scratch, dims, at, wanted)
-                ask(address, stride, values.itemsize, dims, at, m, r, r + done)
+                prefetch_values(address, stride, values.itemsize, dims, at, m, r, r + done)
                 r += done
                 if done < wanted:
                     fill(state, spare)

@@ -1,7 +1,7 @@
 """xoshiro256++ (Blackman and Vigna 2019) in sixteen lanes: the quick, seeded generator of simulations.
 
-Never for reports: those are drawn from `keystream`. The lanes' states stay in vector registers for a whole buffer,
-which numba's own loops do not achieve (6 GB/s against 38), so the loop is written in LLVM's vector types; any
+It is never used for reports, which draw from a `Keystream`. The lanes' states stay in vector registers for a whole
+buffer, which numba's own loops do not achieve (6 GB/s against 38), so the loop is written in LLVM's vector types; any
 processor runs it, with the widest registers it has.
 
 Each chunk of a simulation has its own generator, seeded by SplitMix64 from (seed, chunk): the numbers of a chunk do
