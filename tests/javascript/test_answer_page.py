@@ -82,7 +82,7 @@ def page(browser: Any, collector: str) -> Iterator[Any]:
 
 def begin(page: Any) -> None:
     """Fill in the one number for which the survey declares no default."""
-    page.get_by_text("Needed before a report can be sent: age.").wait_for()
+    page.get_by_text("To send a report, first answer: age.").wait_for()
     page.get_by_label("age").fill("31")
     page.locator("#preview").get_by_text("hdr4me-report").wait_for()
 
@@ -108,7 +108,7 @@ def test_the_report_that_is_shown_arrives_and_can_be_deleted(page: Any, collecto
     page.get_by_label("English").check()
     page.get_by_role("button", name="Send this report").click()
     page.get_by_text("Delivered.").wait_for()
-    page.get_by_text("The budget is spent").wait_for()
+    page.get_by_text("The privacy budget is spent").wait_for()
     becomes(collector, before + 1)
     assert page.get_by_role("button", name="Send this report").is_disabled()
     page.get_by_role("button", name="Delete at the collector").click()
@@ -128,12 +128,12 @@ def test_the_preview_does_not_change_when_the_page_is_loaded_again(page: Any) ->
 
 
 def test_a_blank_form_is_not_sent(page: Any, collector: str) -> None:
-    assert "0 to 16 h; no answer counts too" in page.inner_text("main")
+    assert "0 to 16 h; may be left blank" in page.inner_text("main")
     before = stored(collector)
     send = page.get_by_role("button", name="Send this report")
     assert send.is_enabled()
     page.get_by_label("age").fill("")
-    page.get_by_text("Needed before a report can be sent: age.").wait_for()
+    page.get_by_text("To send a report, first answer: age.").wait_for()
     assert send.is_disabled()
     assert page.locator("#preview").is_hidden()
     assert page.evaluate("document.getElementById('send').click()") is None
@@ -230,7 +230,7 @@ def test_a_survey_that_leaks_is_not_answered(browser: Any, collector: str) -> No
 
     page.route("**/v1/surveys/*", tampered)
     page.goto(f"{collector}/answer")
-    page.get_by_role("alert").get_by_text("The proof of this survey fails").wait_for()
+    page.get_by_role("alert").get_by_text("The privacy proof of this survey failed").wait_for()
     assert page.locator("#main").is_hidden()
     context.close()
 

@@ -191,7 +191,7 @@ def test_an_answered_page_arrives_and_is_shown_after_min_reports(opened: Any, co
     person.get_by_text("Delivered.").wait_for()
     page.evaluate(RENEW)
     page.locator("#answers figure").first.wait_for()
-    page.get_by_text("From all reports: 20 reports").wait_for()
+    page.get_by_text("All reports: 20 reports").wait_for()
     page.reload()  # the session is kept by the tab
     page.locator("#answers figure").first.wait_for()
 
@@ -206,16 +206,16 @@ def test_the_contents(opened: Any, shown: int) -> None:
     assert "The planned tolerance of ±0.010" in page.locator("#progress").inner_text()
     assert page.locator("#progress meter").count() == 1
     assert "at most 0.1" in page.locator("#alarms").inner_text()
-    assert "moves by at most this much" in page.locator("#poisoning").inner_text()
+    assert "The largest change of each estimate" in page.locator("#poisoning").inner_text()
     assert "steps (each point)" in page.locator("#poisoning").inner_text()
     assert "verified by this browser" in page.locator("#survey").inner_text()
     assert page.locator("#arrivals svg[role=img]").count() == 1
-    page.get_by_text("In plain words, with the proof").click()
+    page.get_by_text("Explanation in plain words").click()
     page.get_by_role("heading", name="What leaves your device").wait_for()
     assert page.locator("#explanation b").count() == 0  # names are text, never HTML
     page.locator("#answers-numbers summary").click()
     assert page.locator("#numbers tbody tr").count() == 1 + 3 + 30 + 4
-    page.get_by_label("re-calibrated beside raw").check()
+    page.get_by_label("Show re-calibrated estimates").check()
     page.locator(".keys").get_by_text("re-calibrated").wait_for()
     assert page.locator("#numbers thead th").count() == 11  # with notes on small samples
     assert page.locator("svg:not([aria-label])").count() == 0
@@ -274,7 +274,7 @@ def test_by_keyboard_and_a_renewal_keeps_the_focus(opened: Any, collector: Runni
 def test_on_a_phone_nothing_scrolls_sideways(opened: Any, shown: int) -> None:
     page = opened(shown, viewport={"width": 320, "height": 640}, has_touch=True, is_mobile=True)
     page.locator("#answers figure").first.wait_for()
-    page.get_by_label("re-calibrated beside raw").check()
+    page.get_by_label("Show re-calibrated estimates").check()
     page.locator(".keys").wait_for()
     for summary in page.locator("details > summary:visible").all():
         summary.click()
@@ -317,11 +317,11 @@ def test_an_administrator_quarantines_and_closes(opened: Any, collector: Running
     page = opened(number)
     page.get_by_role("button", name="Quarantine").click()
     page.get_by_role("button", name="Include again").wait_for()
-    page.get_by_text("The reports are in quarantine.").wait_for()
-    assert page.get_by_label("without quarantined reports").is_visible()
-    assert "Grey: hours in quarantine" in page.locator("#arrivals").inner_text()
+    page.get_by_text("The reports are quarantined.").wait_for()
+    assert page.get_by_label("Exclude quarantined reports").is_visible()
+    assert "Gray: quarantined hours" in page.locator("#arrivals").inner_text()
     page.get_by_role("button", name="Include again").click()
-    page.get_by_text("No hour and no token is in quarantine.").wait_for()
+    page.get_by_text("No reports are quarantined.").wait_for()
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Close this round").click()
     page.locator("#state").get_by_text("The round accepts no more reports.").wait_for()
@@ -340,13 +340,13 @@ def test_answers_with_and_without_a_quarantined_token(opened: Any, collector: Ru
     number = collector.open(survey, 30)
     collector.send(number, survey, 25, token="")
     page = opened(number)
-    page.get_by_text("From all reports: 55 reports").wait_for()
+    page.get_by_text("All reports: 55 reports").wait_for()
     page.locator("#leave-out-what").select_option(label="no token (25 reports)")
     page.get_by_role("button", name="Quarantine").click()
-    page.get_by_label("without quarantined reports").check()
-    page.get_by_text("Without quarantined reports: 30 reports").wait_for()
-    page.get_by_label("without quarantined reports").uncheck()
-    page.get_by_text("From all reports: 55 reports").wait_for()
+    page.get_by_label("Exclude quarantined reports").check()
+    page.get_by_text("Quarantined reports excluded: 30 reports").wait_for()
+    page.get_by_label("Exclude quarantined reports").uncheck()
+    page.get_by_text("All reports: 55 reports").wait_for()
 
 
 def test_every_kind_of_dimension_is_drawn(opened: Any, collector: Running) -> None:
@@ -359,7 +359,7 @@ def test_every_kind_of_dimension_is_drawn(opened: Any, collector: Running) -> No
     assert titles == ["taste", "Means", "income", "pets"]
     drawn = page.locator("#answers figure").nth(1).text_content()
     assert "pets: number chosen" in drawn
-    assert "not verified here" in page.locator("#survey").inner_text()
+    assert "not verified: " in page.locator("#survey").inner_text()
 
 
 def test_notes_on_data_quality_are_beside_the_rows(opened: Any, collector: Running) -> None:
@@ -383,7 +383,7 @@ def test_it_looks_again_by_itself_and_reports_when_the_collector_is_gone(
     page.wait_for_timeout(200)
     page.context.set_offline(True)
     page.clock.fast_forward(30_001)
-    page.get_by_text("The collector does not answer.").wait_for()
+    page.get_by_text("The collector does not respond.").wait_for()
     assert page.locator("#answers figure").count() > 0
     page.context.set_offline(False)
     page.clock.fast_forward(30_001)
@@ -433,12 +433,12 @@ def test_rounds_of_one_series_together(opened: Any, collector: Running) -> None:
     first, second = (made_survey(name, extra="more") for name in ("spring", "autumn"))
     numbers = collector.open(first, 30), collector.open(second, 40)
     page = opened(numbers[0])
-    page.locator("#choice").select_option(label=f"Rounds {numbers[0]}, {numbers[1]} together")
-    page.get_by_text(f"Rounds {numbers[0]}, {numbers[1]} together: 70 reports").wait_for()
+    page.locator("#choice").select_option(label=f"Rounds {numbers[0]}, {numbers[1]} combined")
+    page.get_by_text(f"Rounds {numbers[0]}, {numbers[1]} combined: 70 reports").wait_for()
     assert page.locator("#rounds tbody tr").count() == 2
     assert page.locator("#alarms").is_hidden()
-    page.get_by_label("noise is fresh in each round").check()
-    page.get_by_label("re-calibrated beside raw").check()
+    page.get_by_label("Reports have fresh noise in each round").check()
+    page.get_by_label("Show re-calibrated estimates").check()
     page.locator(".keys").wait_for()
 
 
@@ -451,6 +451,6 @@ def test_poisoned_reports_raise_an_alarm_with_a_sentence(opened: Any, collector:
     page = opened(number)
     page.locator("#alarms.alarmed").wait_for()
     shown = page.locator("#alarms").inner_text()
-    assert "not plausible for any population" in shown
+    assert "unlikely to produce these counts" in shown
     assert "at most 0.1" in shown
     assert page.locator("#alarms li").count() >= 1

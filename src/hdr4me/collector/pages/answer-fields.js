@@ -8,7 +8,7 @@ export const make = (tag, properties = {}, ...children) => {
   return element;
 };
 
-// A step of 1, 2 or 5 times a power of ten that makes about a hundred of them.
+// A step of 1, 2 or 5 times a power of ten, for about a hundred steps.
 const stepOf = (low, high) => {
   const rough = (high - low) / 100;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -28,11 +28,11 @@ const numeric = (dimension, id) => {
     placeholder: "–",
   });
   const slider = make("input", { type: "range", min: low, max: high, step, value: (low + high) / 2, tabIndex: -1 });
-  slider.setAttribute("aria-hidden", "true"); // the number says the same
+  slider.setAttribute("aria-hidden", "true"); // the number field has the same value
   slider.addEventListener("input", () => (number.value = slider.value));
   number.addEventListener("input", () => number.value !== "" && (slider.value = number.value));
   const unit = dimension.unit ? ` ${dimension.unit}` : "";
-  const note = `${low} to ${high}${unit}${dimension.optional ? "; no answer counts too" : ""}`;
+  const note = `${low} to ${high}${unit}${dimension.optional ? "; may be left blank" : ""}`;
   return {
     control: make("div", { className: "number" }, number, slider),
     note,

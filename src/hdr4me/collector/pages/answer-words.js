@@ -52,15 +52,15 @@ export const meaning = ({ dimensions: [dimension], channel }, fields) => {
   }
   if (kind == "category" || (family?.name == "subset" && family.chosen == 1)) return `the category ${named(fields[0])}`;
   if (family?.name == "projective") return `number ${fields[0]}, which represents many categories at once`;
-  if (family?.name == "codebook") return `vector ${fields[1]} of the list of random vectors number ${fields[0]}`;
+  if (family?.name == "codebook") return `vector ${fields[1]} of random list ${fields[0]}`;
   if (family) return `the set of ${list([...new Set(fields.map(named))])}`;
   return `the number ${fields[0]}, one of 0 to ${weights[0].length - 1}`;
 };
 
-/** What the report reveals: the odds in plain words. */
+/** The bound on what a report reveals, in plain words. */
 export const odds = (epsilon) =>
-  "Take any two sets of answers that you might give. A reader who considers both equally likely before the report " +
-  `assigns a probability of at most ${percent(maximumPosterior(epsilon))} to either of them after it ` +
+  "Consider any two sets of answers that you might give. An observer who considers both equally likely before your report " +
+  `can consider either of them at most ${percent(maximumPosterior(epsilon))} likely after it ` +
   `(ε\u00a0=\u00a0${epsilon}: the odds change by a factor of at most ${Math.exp(epsilon).toPrecision(3)}).`;
 
 /** The remaining privacy budget of this browser. */
@@ -69,6 +69,6 @@ export const budget = ({ left, waiting, out }, epsilon) => {
   if (out) return `You have opted out. Nothing is sent.${waits}`;
   const reports = Math.max(0, Math.floor(left));
   if (!reports)
-    return `The budget is spent: another report would reveal more about you than ε allows.${waits}`;
+    return `The privacy budget is spent: another report would reveal more about you than the limit allows.${waits}`;
   return `This browser may send ${reports} more ${reports == 1 ? "report" : "reports"} to this survey, at ε\u00a0=\u00a0${epsilon} each.${waits}`;
 };

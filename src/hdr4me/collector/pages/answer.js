@@ -1,4 +1,4 @@
-// The answer page. The browser client does the work; this page shows what it does.
+// The answer page: it displays what the browser client does.
 import { Client } from "/client/hdr4me.js";
 import { fieldsOf, isSupported, make } from "./answer-fields.js";
 import { budget, maximumPosterior, meaning, odds, percent, plain, questionsOf } from "./answer-words.js";
@@ -21,7 +21,7 @@ async function findRound() {
   const wanted = Number(new URLSearchParams(location.search).get("round"));
   const { rounds } = await json("/v1/rounds");
   const open = rounds.filter(({ state, round }) => state == "open" && (!wanted || round == wanted));
-  if (!open.length) throw new Error("No round is open: there is nothing to answer.");
+  if (!open.length) throw new Error("No round is open, so there is nothing to answer.");
   return open.at(-1);
 }
 
@@ -32,13 +32,13 @@ async function begin() {
     const known = error.name == "FormatError";
     throw new Error(
       known
-        ? `The proof of this survey fails (${error.message}), so this browser does not answer it.`
-        : "This page does not support all questions of this survey, so this browser does not answer it.",
+        ? `The privacy proof of this survey failed (${error.message}), so it cannot be answered here.`
+        : "This page does not support all questions of this survey, so it cannot be answered here.",
     );
   });
-  if (client.survey.fingerprint != fingerprint) throw new Error("The collector sent a survey with another fingerprint than it announced.");
+  if (client.survey.fingerprint != fingerprint) throw new Error("The survey does not have the fingerprint that the collector announced, so it cannot be answered here.");
   if (!isSupported(given))
-    throw new Error("This page does not support all questions of this survey, so this browser does not answer it.");
+    throw new Error("This page does not support all questions of this survey, so it cannot be answered here.");
   show(client, given);
 }
 
@@ -73,13 +73,13 @@ function show(client, given) {
     const done = status.out || status.left < 1;
     const needed = fields.filter((field) => required(field) && blank(field));
     const report = done ? last : needed.length ? undefined : await client.preview(record());
-    if (mine != turn) return; // a later change replaces this one
+    if (mine != turn) return; // a later change supersedes this one
     const empty = fields.every(blank);
     showReport(report, done);
     showStatus(status, done || empty || needed.length > 0);
     at("needed").hidden = done || !(empty || needed.length);
     at("needed").textContent = needed.length
-      ? `Needed before a report can be sent: ${needed.map(({ dimension }) => plain(dimension.name)).join(", ")}.`
+      ? `To send a report, first answer: ${needed.map(({ dimension }) => plain(dimension.name)).join(", ")}.`
       : "Fill in at least one answer before you send a report.";
   }
 
@@ -92,8 +92,8 @@ function show(client, given) {
           : "What would leave this browser";
     at("preview").hidden = at("drawn").hidden = at("meanings").hidden = at("preview-note").hidden = !report;
     at("preview-note").textContent = done
-      ? "This was the whole report."
-      : "This is the whole report. It is drawn once and shown again without new noise.";
+      ? "This was the complete report."
+      : "This is the complete report. Its noise is drawn once: showing it again does not change it.";
     const drawn = new Set((report?.answers ?? []).flatMap(([q]) => questions[q].dimensions.map(({ name }) => name)));
     for (const { used, mark } of fields) mark.hidden = !used.some(({ name }) => drawn.has(name));
     for (const { folded } of fields) if (folded) folded.mark.hidden = folded.points.every(({ mark }) => mark.hidden);
@@ -103,7 +103,7 @@ function show(client, given) {
       (_, numbers) => `[${numbers.replace(/\s+/g, " ")}]`,
     );
     at("drawn").textContent =
-      `Drawn for this report, before looking at your answers: ${[...drawn].map(plain).join(", ")}.`;
+      `Questions drawn at random for this report, whatever your answers are: ${[...drawn].map(plain).join(", ")}.`;
     at("meanings").replaceChildren(
       ...report.answers.map(([q, ...numbers]) => {
         const name = questions[q].dimensions.map((dimension) => plain(dimension.name)).join(" and ");
@@ -126,7 +126,7 @@ function show(client, given) {
     );
   }
 
-  // The id of a report permits its deletion. Its privacy cost stays spent, because the report was sent.
+  // The id of a report permits its deletion. Its privacy budget remains spent, because the report was sent.
   function pastReport(id, url) {
     const button = make("button", { type: "button", textContent: "Delete at the collector" });
     const text = make("code", { textContent: id });
@@ -163,12 +163,12 @@ function show(client, given) {
       say(
         sent.some((item) => item.id == id)
           ? "Delivered."
-          : "No connection: the report is stored here and sent automatically later.",
+          : "No connection: the report is stored in this browser and will be sent automatically.",
       );
     } catch (error) {
       say(
         error.name == "Refused"
-          ? `The collector refused the report (${error.message}). It is deleted, and its budget stays spent.`
+          ? `The collector refused the report (${error.message}). The report is deleted; its privacy budget remains spent.`
           : `Not sent: ${error.message}.`,
       );
     }
@@ -177,7 +177,7 @@ function show(client, given) {
   at("out").addEventListener("click", async () => {
     const { out } = await client.status();
     await client.optOut(!out);
-    say(out ? "You have opted in again." : "Nothing is sent any more. Reports that waited were deleted.");
+    say(out ? "You have opted in again." : "You have opted out: nothing more is sent, and waiting reports were deleted.");
     await refresh();
   });
   addEventListener("online", () => client.flush().then(refresh));
@@ -191,8 +191,8 @@ function show(client, given) {
 function proof(survey, questions) {
   const kinds = new Set(questions.map(({ channel }) => channel.mechanism));
   const rows = {
-    "likelihood ratio of a report": `at most e^${survey.epsilon}, verified here with exact integers`,
-    "answers in a report": `${survey.m} of ${questions.length} questions`,
+    "likelihood ratio of a report": `at most e^${survey.epsilon}, verified in this browser in exact integer arithmetic`,
+    "questions per report": `${survey.m} of ${questions.length}`,
     noise: [...kinds].map(plain).join(", "),
     randomness: "this browser's (WebCrypto)",
     "fingerprint of the survey": survey.fingerprint,

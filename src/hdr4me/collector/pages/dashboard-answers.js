@@ -1,4 +1,4 @@
-// Answers: means, curves of ordered groups and frequencies, raw and re-calibrated, as pictures and as one table.
+// Estimates: means, curves of ordered groups and frequencies, raw and re-calibrated, as figures and as one table.
 import { plain } from "./answer-words.js";
 import { curve, intervals } from "./dashboard-charts.js";
 import { make, p, table } from "./dashboard-dom.js";
@@ -20,7 +20,7 @@ function rangeOf(row, dimension) {
   return row.statistic == "mean" && dimension?.low !== undefined ? dimension : null;
 }
 
-/** The answers of one or two documents by the kind of picture; other statistics are in the table only. */
+/** The estimates of one or two documents by the kind of figure; other statistics are in the table only. */
 export function grouped(survey, documents) {
   const known = new Map(survey.dimensions.map((dimension) => [dimension.name, dimension]));
   const [means, curves, frequencies] = [[], new Map(), new Map()];
@@ -69,7 +69,7 @@ function meansPicture(means, width) {
   const rows = scaled.filter(({ name }) => names.includes(name));
   const domain = [Math.min(0, ...rows.map(({ low }) => low)), Math.max(1, ...rows.map(({ high }) => high))];
   const tickFormat = (x) => (x == 0 ? "lowest" : x == 1 ? "highest" : "");
-  return intervals("Means with 95 % intervals on the range of each, a table follows", rows, {
+  return intervals("Means with 95 % intervals, each on its own range; a table follows", rows, {
     width,
     domain,
     ticks: [0, 0.5, 1],
@@ -97,7 +97,7 @@ function curvePicture(name, rows, width) {
     high: row.high,
     text: `${plain(row.point)}: ${value(row)}`,
   }));
-  const label = `${name}: a mean with its 95 % interval at each of ${names.length} points, a table follows`;
+  const label = `${name}: a mean with its 95 % interval at each of ${names.length} points; a table follows`;
   return curve(label, points, { width, axis: null });
 }
 
@@ -117,7 +117,7 @@ function sharesPicture(dimension, rows, width) {
     }))
     .sort((a, b) => a.place - b.place);
   const domain = [Math.min(0, ...shown.map(({ low }) => low)), Math.max(0.1, ...shown.map(({ high }) => high))];
-  return intervals(`${plain(dimension)}: shares with 95 % intervals, a table follows`, shown, {
+  return intervals(`${plain(dimension)}: shares with 95 % intervals; a table follows`, shown, {
     width,
     domain,
     ticks: width < 420 ? 3 : 5,
@@ -134,7 +134,7 @@ const figure = (title, note, drawn) =>
     drawn,
   );
 
-/** All pictures of the answers, for a place of this width. */
+/** All figures of the estimates, for an element of this width. */
 export function pictures(survey, documents, width) {
   const { means, curves, frequencies } = grouped(survey, documents);
   const half = width >= 720 ? Math.floor((width - 24) / 2) : width;
@@ -159,22 +159,22 @@ export function pictures(survey, documents, width) {
     );
   });
   const rest = frequencies.size - small.length;
-  const note = p(`Not drawn: the shares of ${count(rest)} more. The table and the CSV file have all.`, "hint");
+  const note = p(`The shares of ${count(rest)} more dimensions are in the table and in the CSV file only.`, "hint");
   return [...wide, ...small, ...(rest ? [note] : [])];
 }
 
-/** One sentence under the heading, and the key of colors if there are two kinds. */
+/** A sentence under the heading, the notes, and the legend if there are two kinds. */
 export function heading(documents, { without, together }) {
   const { reports: n, confidence, rounds, too_few_reports: missing } = documents.raw;
   const from = together
-    ? `Rounds ${rounds.join(", ")} together`
+    ? `Rounds ${rounds.join(", ")} combined`
     : without
-      ? "Without quarantined reports"
-      : "From all reports";
-  const left = missing?.length ? ` Left out because of too few reports: round ${missing.join(", ")}.` : "";
+      ? "Quarantined reports excluded"
+      : "All reports";
+  const left = missing?.length ? ` Excluded because of too few reports: round ${missing.join(", ")}.` : "";
   const lines = [
     p(
-      `${from}: ${reports(n)}, with ${share(confidence, 0)} intervals. Answers are renewed in steps, so that no single report is visible.${left}`,
+      `${from}: ${reports(n)}, with ${share(confidence, 0)} confidence intervals. Estimates are updated for several new reports at once, so that no single report is visible.${left}`,
     ),
   ];
   const better = documents["re-calibrated"];
@@ -195,7 +195,7 @@ export function heading(documents, { without, together }) {
   return lines;
 }
 
-/** Every number as a table. */
+/** All estimates as a table. */
 export function numbers(documents) {
   const [raw, better] = [documents.raw.rows, documents["re-calibrated"]?.rows];
   const columns = ["dimension", "statistic", "estimate", "lower", "upper", "answers", "status"];
@@ -210,7 +210,7 @@ export function numbers(documents) {
   const rest = raw.length - lines.length;
   const caption =
     rest > 0
-      ? `The first ${count(MOST_ROWS)} of ${count(raw.length)} numbers; the CSV file has all`
-      : "Every number with its interval";
+      ? `The first ${count(MOST_ROWS)} of ${count(raw.length)} rows; the CSV file has all`
+      : "All estimates with their intervals";
   return table("numbers", caption, columns, lines);
 }

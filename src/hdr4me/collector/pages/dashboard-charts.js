@@ -1,9 +1,9 @@
-// Pictures, drawn by Observable Plot. Each has a label, and a table with the same numbers.
+// Figures, drawn by Observable Plot. Each has a label, and a table with the same numbers.
 /* global Plot */
 
 const COLORS = { raw: "var(--raw)", "re-calibrated": "var(--accent)" };
 
-/** A picture without the style element that Plot adds: the policy of the page allows no inline style. */
+/** A figure without the style element that Plot adds: the policy of the page allows no inline style. */
 function picture(label, options) {
   const drawn = Plot.plot({ marginTop: 12, marginRight: 16, ...options });
   for (const style of drawn.querySelectorAll("style")) style.remove();
@@ -61,7 +61,7 @@ export function intervals(label, rows, { width, domain, ticks, tickFormat, axis 
   });
 }
 
-/** An ordered group: a line with its band for each kind; `points` have place, name, kind, y, low and high. */
+/** Points of an ordered group: a line with its band for each kind; `points` have place, name, kind, y, low and high. */
 export function curve(label, points, { width, axis }) {
   const kinds = [...new Set(points.map(({ kind }) => kind))];
   const places = [...new Map(points.map(({ place, name }) => [place, name]))];
@@ -89,7 +89,7 @@ export function curve(label, points, { width, axis }) {
   });
 }
 
-/** How many reports arrived in each hour, or in each day where there are many. */
+/** The number of reports that arrived in each hour, or in each day of a long period. */
 export function arrivals(byHour, quarantined, width) {
   const hours = byHour.map(([hour]) => hour);
   const [first, last] = [Math.min(...hours), Math.max(...hours)];
@@ -105,7 +105,7 @@ export function arrivals(byHour, quarantined, width) {
   }
   const least = Math.max(first - Math.max(0, 12 * step - (last - first)), 0);
   const from = Math.floor(least / step) * step;
-  return picture(`Reports by ${step == 1 ? "hour" : "day"}, a table follows`, {
+  return picture(`Reports by ${step == 1 ? "hour" : "day"}; a table follows`, {
     width,
     height: 180,
     marginLeft: 56,

@@ -1,4 +1,4 @@
-// The collector's interface: every request carries the token, and a refusal shows the collector's own sentence.
+// The collector's interface: every request has the token, and errors show the collector's message.
 
 const KEPT = "hdr4me-session";
 
@@ -20,7 +20,7 @@ async function send(url, options = {}) {
   try {
     answer = await fetch(url, { ...options, headers, credentials: "omit", cache: "no-store" });
   } catch {
-    throw new Refused(0, "The collector does not answer. This page tries again automatically.");
+    throw new Refused(0, "The collector does not respond. This page will try again automatically.");
   }
   if (answer.ok) return answer;
   const { error } = await answer.json().catch(() => ({ error: `the collector answered ${answer.status}` }));

@@ -1,4 +1,4 @@
-// Parts of the page that are made again without losing the focus, and tables.
+// Updates of parts of the page that keep the focus, and tables.
 import { make } from "./answer-fields.js";
 
 export { make };
@@ -8,7 +8,7 @@ export const p = (text, className = "") => make("p", { className }, text);
 const shown = new WeakMap();
 
 /**
- * Fill a place unless it shows this already. What is made again keeps the focus and the open details, by their ids.
+ * Replace the content of an element if its key changed. The focus and open details are restored by their ids.
  */
 export function fill(place, key, content) {
   const text = JSON.stringify(key);

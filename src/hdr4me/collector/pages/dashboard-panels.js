@@ -17,10 +17,10 @@ export function showState(status) {
     pairs({
       opened: opened,
       ...(closed ? { closed } : {}),
-      "answers are from": shown === null ? "no reports yet" : reports(shown),
+      "reports in the estimates": shown === null ? "no reports yet" : reports(shown),
     }),
     damaged
-      ? p(`${count(damaged)} stored blocks are damaged and left out of the answers: see the log, and restore a backup.`, "problem")
+      ? p(`${count(damaged)} stored blocks are damaged and excluded from the estimates: see the log, and restore a backup.`, "problem")
       : null,
   ]);
 }
@@ -29,8 +29,8 @@ export function showProgress(status) {
   const { plan, stored, min_reports: least } = status;
   fill(at("progress-body"), [plan, stored, least], () => {
     const [value, goal, label] = hidden(status)
-      ? [stored, least, "reports until answers are shown"]
-      : [Math.min(stored, plan.reports_needed ?? 0), plan.reports_needed ?? 0, "reports for the planned tolerance"];
+      ? [stored, least, "reports needed for estimates"]
+      : [Math.min(stored, plan.reports_needed ?? 0), plan.reports_needed ?? 0, "reports needed for the planned tolerance"];
     const bar = make("meter", {
       min: 0,
       max: goal || 1,
@@ -62,7 +62,7 @@ export function showAlarms(status) {
     const what = alarms.length == 1 ? "One alarm" : `${alarms.length} alarms`;
     return [
       p(
-        `${what}: these counts are not plausible for any population of users. If no report is poisoned, this happens with a probability of at most ${share(rate)} over all audits together. Poisoned reports that imitate real ones raise no alarm.`,
+        `${what}: users who follow the protocol are unlikely to produce these counts, whatever their values are. If no report is poisoned, the probability of any alarm over all audits is at most ${share(rate)}. Poisoned reports that imitate real ones raise no alarm.`,
       ),
       make("ul", {}, ...lines),
     ];
@@ -74,10 +74,10 @@ const covered = (quarantines, hour) => quarantines.some((one) => one.hour === ho
 export function showArrivals(status, width) {
   const { by_hour: byHour, quarantines } = status;
   fill(at("arrivals-body"), [byHour, quarantines, width], () => {
-    if (!byHour.length) return [p("No report has arrived.")];
+    if (!byHour.length) return [p("No reports have arrived.")];
     const left = new Set(byHour.map(([hour]) => hour).filter((hour) => covered(quarantines, hour)));
     return [
-      p(`Times are kept to the hour, in UTC.${left.size ? " Grey: hours in quarantine." : ""}`, "hint"),
+      p(`Arrival times are stored to the hour, in UTC.${left.size ? " Gray: quarantined hours." : ""}`, "hint"),
       arrivals(byHour, left, width),
     ];
   });
@@ -120,7 +120,7 @@ export function showQuarantine(status, put) {
         ? table("reasons", "Rejected uploads by reason", ["reason", "uploads"], lines)
         : p("No upload was rejected."),
       sources.length ? table("sources", "Reports by upload token", ["token", "reports"], sources) : null,
-      items.length ? p("In quarantine:") : p("No hour and no token is in quarantine."),
+      items.length ? p("Quarantined:") : p("No reports are quarantined."),
       items.length ? make("ul", {}, ...items) : null,
     ];
   });
@@ -159,7 +159,7 @@ export function showBounds({ manipulation_bounds: bounds }, survey) {
   fill(at("bounds-body"), [bounds, survey.fingerprint], () => {
     if (!bounds.length) return [p("No bound is known for this survey's channels.")];
     const text = (x, shares) =>
-      x === null ? "without limit" : shares ? `${(100 * x).toFixed(1)} points` : number(x);
+      x === null ? "unbounded" : shares ? `${(100 * x).toFixed(1)} percentage points` : number(x);
     const rows = worst(bounds, survey).map(([name, one]) => [
       one.present === undefined ? name : `${name} (${share(one.present)} with a value)`,
       text(one.shift, one.shares),
@@ -167,14 +167,14 @@ export function showBounds({ manipulation_bounds: bounds }, survey) {
     ]);
     return [
       p(
-        `If ${share(bounds[0].share, 0)} of all reports are poisoned, an estimate moves by at most this much. The privacy of the users is not affected.`,
+        `The largest change of each estimate if ${share(bounds[0].share, 0)} of all reports are poisoned. Poisoning does not affect the privacy of other users.`,
       ),
-      table("bounds-table", "Maximum shift", ["dimension", "spread over all questions", "all aimed at it"], rows),
+      table("bounds-table", "Largest change", ["dimension", "poisoned reports answer random questions", "all answer this question"], rows),
     ];
   });
 }
 
-/** The survey in short; `proof` is the result of this browser's own check. */
+/** A summary of the survey; `proof` is the result of this browser's own check. */
 export function showSurvey(survey, { round, proof }) {
   fill(at("survey-body"), [survey.fingerprint, round, proof], () => {
     const asked = (survey.questions ?? survey.dimensions).length;
@@ -182,17 +182,17 @@ export function showSurvey(survey, { round, proof }) {
     return [
       p(odds(survey.epsilon)),
       pairs({
-        "answers in a report": `${survey.n_sampled} of ${asked} questions`,
-        "budget of a report": `ε = ${survey.epsilon}`,
-        proof: proof,
+        "questions per report": `${survey.n_sampled} of ${asked}`,
+        "privacy budget of a report": `ε = ${survey.epsilon}`,
+        "privacy proof": proof,
         fingerprint: survey.fingerprint,
       }),
       make(
         "p",
         {},
-        link(`/v1/surveys/${survey.fingerprint}`, "the document"),
+        link(`/v1/surveys/${survey.fingerprint}`, "survey document"),
         " · ",
-        link(`/answer?round=${round}`, "the page to answer on"),
+        link(`/answer?round=${round}`, "answer page"),
       ),
     ];
   });
@@ -209,7 +209,7 @@ export function showExplanation({ lead, blocks }) {
   ]);
 }
 
-/** The rounds of a series, in the place of one round's state. */
+/** The rounds of a series, in place of the status of one round. */
 export function showRounds(rounds) {
   fill(at("state-body"), rounds, () => [
     table(

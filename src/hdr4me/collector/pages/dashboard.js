@@ -1,4 +1,4 @@
-// The dashboard: the chosen round and its panels, renewed every 30 seconds.
+// The dashboard: the chosen round and its panels, updated every 30 seconds.
 import { readSurvey } from "/client/hdr4me.js";
 import { plain } from "./answer-words.js";
 import { heading, numbers, pictures } from "./dashboard-answers.js";
@@ -8,9 +8,9 @@ import * as panels from "./dashboard-panels.js";
 import { missing } from "./dashboard-words.js";
 
 const EVERY = 30_000;
-const surveys = new Map(); // by fingerprint: the document, and what this browser's own proof says
+const surveys = new Map(); // by fingerprint: the document, and the result of this browser's own proof
 let scope = "read";
-let last = null; // the data that are shown, to draw them again at another width
+let last = null; // the displayed data, to redraw them at another width
 let turn = 0;
 let timer;
 
@@ -26,11 +26,11 @@ async function surveyOf(fingerprint) {
   if (!surveys.has(fingerprint)) {
     const document = await get(`/v1/surveys/${fingerprint}`);
     const proof = await readSurvey(document).then(
-      () => "verified by this browser with exact integers: no answer reveals more",
+      () => "verified by this browser in exact integer arithmetic",
       (error) =>
         error.name == "FormatError"
-          ? `fails in this browser (${error.message}): do not trust this survey`
-          : "not verified here: this browser does not support all of its channels; use hdr4me audit",
+          ? `failed in this browser (${error.message}): do not use this survey`
+          : "not verified: the browser client does not support all channels of this survey; use hdr4me audit",
     );
     surveys.set(fingerprint, { document, proof });
   }
@@ -43,11 +43,11 @@ function listRounds(rounds) {
   const several = [...series].filter(([, own]) => own.length > 1);
   panels.options(at("choice"), [
     ...rounds.map(({ round, state }) => [`round ${round}`, `Round ${round} (${state})`]).reverse(),
-    ...several.map(([name, own]) => [`series ${name}`, `Rounds ${own.map(({ round }) => round).join(", ")} together`]),
+    ...several.map(([name, own]) => [`series ${name}`, `Rounds ${own.map(({ round }) => round).join(", ")} combined`]),
   ]);
 }
 
-// The estimate's address with the chosen switches.
+// The URL of an estimate with the chosen options.
 function asked(base, recalibrate) {
   const query = new URLSearchParams();
   if (recalibrate) query.set("recalibrate", "auto");
@@ -77,7 +77,7 @@ function showAnswers() {
   fill(at("answers-table"), found, () => (found ? [numbers(found)] : []));
 }
 
-// Answers, or the reason why there are none.
+// Estimates, or the reason why there are none.
 async function answered(base, status) {
   if (status?.shown_at === null) return { sentence: missing(status) };
   try {
@@ -92,7 +92,7 @@ async function load() {
   const mine = ++turn;
   const { rounds, scope: may } = await get("/v1/rounds");
   if (mine != turn) return;
-  if (may == "send") throw new Refused(403, "The token's scope is send: this needs read.");
+  if (may == "send") throw new Refused(403, "The scope of this token is send. The dashboard needs the scope read or admin.");
   scope = may ?? "read";
   at("enter").hidden = true;
   at("main").hidden = false;
@@ -103,7 +103,7 @@ async function load() {
   const [kind, name] = at("choice").value.split(" ");
   const together = kind == "series";
   const own = rounds.filter(({ round, series }) => (together ? series == name : round == name));
-  if (!own.length) throw new Refused(404, "There is no round.");
+  if (!own.length) throw new Refused(404, "The collector has no such round.");
   const { document: survey, proof } = await surveyOf(own.at(-1).survey);
   const base = together ? `/v1/series/${name}` : `/v1/rounds/${name}`;
   const status = together ? null : await get(`${base}/status`);
@@ -135,7 +135,7 @@ async function load() {
   showAnswers();
   if (at("explanation").open) await explain();
   at("updated").textContent =
-    `Renewed ${new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}, and every 30 seconds.`;
+    `Updated at ${new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}; updates every 30 seconds.`;
   problem("");
 }
 
@@ -164,7 +164,7 @@ async function refresh() {
   timer = setTimeout(() => document.hidden || refresh(), EVERY);
 }
 
-// Do something, then show the result.
+// Run an action and show its message.
 const doing = (work) => async (event) => {
   event?.preventDefault();
   try {
@@ -183,7 +183,7 @@ const quarantine = (what, on) =>
       Object.entries({ hour, source }).filter(([, value]) => value !== null && value !== undefined),
     );
     await post(`${last.base}/quarantine`, { ...body, on });
-    return on ? "The reports are in quarantine." : "The reports are included again.";
+    return on ? "The reports are quarantined." : "The reports are included again.";
   })();
 
 at("leave-out").addEventListener("submit", (event) => {
@@ -194,9 +194,9 @@ at("leave-out").addEventListener("submit", (event) => {
 at("close").addEventListener(
   "click",
   doing(async () => {
-    if (!confirm("Close this round? It accepts no more reports and cannot be opened again.")) return "";
+    if (!confirm("Close this round? It will accept no more reports and cannot be reopened.")) return "";
     await post(`${last.base}/close`);
-    return "Closed.";
+    return "The round is closed.";
   }),
 );
 const save = (id, path, name) =>
