@@ -36,7 +36,7 @@ def epsilon(p: float, q: float, n: int, target: float) -> float:
     most = max(math.log(p / q), math.log((1.0 - q) / (1.0 - p)))
 
     def above(e: float) -> float:
-        """For the two data sets in which all other users have the same record, which are nearly the worst."""
+        """Whether δ exceeds the target if all other users have the same record, which is nearly the worst case."""
         found = max(_delta(p, q, n - 1, 0, e), _delta(1.0 - q, 1.0 - p, n - 1, 0, e))
         return math.log(max(found, 1e-300) / target)
 
@@ -57,7 +57,7 @@ def _holds(p: float, q: float, m: int, epsilon: float, target: float) -> bool:
             if high - low <= _PUBLISHED * m:
                 return False
             middle = (low + high) // 2
-            intervals += [(low, middle), (middle + 1, high)]  # the largest k, which are the worst, come first
+            intervals += [(low, middle), (middle + 1, high)]  # intervals with the largest k, the worst case, come first
     return True
 
 

@@ -151,7 +151,7 @@ def _largest(keeps: Callable[[float], bool], low: float, most: float) -> float:
 
 
 def redesigned(survey: Survey, epsilon: float) -> Survey:
-    """The same questions asked by the same mechanisms under another total ε."""
+    """The survey with the same questions and mechanisms under another total ε."""
     names, by_input, pairs = survey.schema.names, dict[str, str](), []
     for question in survey.questions:
         mechanism, kind = question.channel.mechanism, question.channel.inputs[0].input_kind

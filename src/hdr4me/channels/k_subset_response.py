@@ -112,7 +112,7 @@ _BYTE_SETS, _SPARSE = 256, 40
 
 
 class SubsetResponse(NamingResponse):
-    """The counters are the categories."""
+    """Each category has a counter."""
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
         """As `Subset.draw`, in the integer type of a report."""

@@ -18,7 +18,7 @@ from hdr4me.channels.projective.field import is_order
 from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
 
-_ENOUGH = 1.003  # the space with the fewest points within this factor of the smallest error is used
+_ENOUGH = 1.003  # the smallest space whose error is within this factor of the minimum is used
 
 
 @dataclass(frozen=True)

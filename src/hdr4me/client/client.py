@@ -18,7 +18,7 @@ from hdr4me.survey import Question, Survey
 from hdr4me.survey.dimension import FRACTION_BITS
 
 Answers = tuple[tuple[int, ...], ...]
-MAX_ROWS = 65536  # a memoized response computes a mark for every row at each report
+MAX_ROWS = 65536  # each report of memoized responses computes a mark for every row
 _UNUSABLE = "\0"  # a value that no dimension can use
 
 

@@ -191,7 +191,7 @@ class Ledger:
     def _locked(self) -> Iterator[None]:
         if not self.path.parent.is_dir():
             raise InvalidInput(f"the ledger {self.path} cannot be written: its folder does not exist")
-        # A separate lock file: each write replaces the ledger, and a lock on the replaced file would exclude nobody.
+        # A separate lock file: each write replaces the ledger, and a lock on the replaced file would have no effect.
         with locked(beside(self.path, "lock"), self.timeout):
             yield
 

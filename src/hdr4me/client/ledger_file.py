@@ -1,8 +1,8 @@
 """The ledger's file format, version 2, with a counter in a second file; standard library only.
 
-Reading parses the file, serializes the result and compares it with the file byte for byte. Anything that a parser would
-tolerate (a repeated field, another spelling of a number, a flipped bit) is therefore an error. The SHA-256 in the last
-field covers all other fields.
+Reading parses the file, serializes the result and compares it with the file byte for byte. Therefore a difference that
+a parser would tolerate (a repeated field, another spelling of a number) is an error. The SHA-256 in the last field
+covers all other fields.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def _acquired(path: Path, timeout: float) -> int:
         descriptor = _open(path)
         try:
             _lock(descriptor, held=True)
-            # The file may have been deleted in the meantime; a lock on a deleted file excludes nobody.
+            # The file may have been deleted in the meantime, and a lock on a deleted file has no effect.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), path.stat()):
                     return descriptor

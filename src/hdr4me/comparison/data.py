@@ -25,7 +25,7 @@ _SIZE = 2**20 + 1  # the number of inputs of a fine channel, for dimensions that
 
 
 def named(names: Iterable[str]) -> str:
-    """The subject of a sentence, with its verb."""
+    """Names of columns and the verb, as the subject of a sentence."""
     listed = list(names)
     more = f" and {len(listed) - 5:,} more" if len(listed) > 5 else ""
     return f"{', '.join(map(repr, listed[:5]))}{more} {'is' if len(listed) == 1 else 'are'}"

@@ -39,7 +39,7 @@ class Measured:
 
     @property
     def free(self) -> int:
-        """How many numbers of the table the margins of its attributes leave free."""
+        """The number of degrees of freedom of the table, given the margins of its attributes."""
         shape: tuple[int, ...] = self.shares.shape
         return prod(shape) - 1 - sum(k - 1 for k in shape)
 
@@ -121,7 +121,7 @@ class Joint:
         return values if own == names else values.transpose([own.index(j) for j in names])
 
     def _conditionals(self) -> list[tuple[Names, Floats]]:
-        """Factors whose product is the distribution: each clique given what it shares with its parent."""
+        """Factors whose product is the distribution: each clique, conditional on what it shares with its parent."""
         parents = dict(self._tree)
         factors = []
         for c, clique in enumerate(self.cliques):
@@ -242,7 +242,7 @@ def _add_slopes(out: Floats, clique: Names, used: Sequence[Measured], tables: Ma
 
 
 def cliques_of(shape: Sequence[int], measured: Sequence[Measured], margins: Sequence[Floats]) -> list[Names]:
-    """All attributes as one clique if the domain is small; otherwise the tables that matter most, kept apart."""
+    """All attributes as one clique if the domain is small; otherwise cliques that contain the most dependent tables."""
     everything = tuple(range(len(shape)))
     if prod(shape) <= ONE_CLIQUE:
         return [everything]
@@ -281,12 +281,12 @@ def _bound(table: Measured, margins: Sequence[Floats]) -> float:
 
 
 def _chance(measured: Sequence[Measured]) -> float:
-    """About the largest of so many scores if no table departs from independence."""
+    """The approximate maximum of this number of scores if all attributes are independent."""
     return float(np.sqrt(2 * np.log(max(len(measured), 2))))
 
 
 def _triangulated(n: int, edges: Iterable[tuple[int, int]]) -> list[Names]:
-    """The largest cliques after elimination of the attribute that adds the fewest edges, again and again."""
+    """The maximal cliques of a triangulation that repeatedly eliminates the attribute which adds the fewest edges."""
     neighbors: dict[int, set[int]] = {j: set() for j in range(n)}
     for a, b in edges:
         neighbors[a].add(b)

@@ -1,4 +1,4 @@
-"""Which tables to ask for: designs ranked by the distance of their tables to the truth."""
+"""Designs of surveys for tables, ranked by the distance of their tables to the truth."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def plan_tables(
 
 
 def _assumed(schema: Schema) -> tuple[Schema, pa.Table]:
-    """A population for want of data, and the attributes as categories of the same number."""
+    """An assumed population if there are no data, and the attributes as categories of the same number."""
     rng = np.random.default_rng(_SEED)
     hidden, columns = rng.normal(size=_RECORDS), {}
     named = Schema([Categorical(x.name, [str(i) for i in range(len(x.categories))]) for x in schema])

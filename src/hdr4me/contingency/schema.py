@@ -36,7 +36,7 @@ def table_schema(schema: Schema, tables: str | int | Sequence[str | int | Sequen
     for dimension in schema:
         if not dimension.is_category:
             raise InvalidInput(
-                f"dimension {dimension.name!r} has no categories: use a bucket with edges to put a number into a table"
+                f"dimension {dimension.name!r} has no categories: declare a number as a bucket with edges"
             )
     chosen: dict[frozenset[str], Sequence[str]] = {}
     for item in [tables] if isinstance(tables, str | int) else tables:

@@ -479,7 +479,7 @@ class Contingency:
     def _merging(self, axis: int) -> Floats:
         """The matrix that adds up the categories of an attribute whose shares are not significantly above zero.
 
-        They are merged with the least of the others. The two largest categories stay apart.
+        They are merged with the smallest of the other categories. The two largest categories are never merged.
         """
         k = self.shares.shape[axis]
         cells = np.moveaxis(np.arange(self.shares.size).reshape(self.shares.shape), axis, 0).reshape(k, -1)

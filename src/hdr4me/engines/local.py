@@ -209,14 +209,14 @@ class Local:
 
 @contextmanager
 def open_local(master: str | None = None) -> Iterator[Local]:
-    """The engine of this machine, which has no master."""
+    """The local engine, which has no master."""
     if master is not None:
         raise InvalidInput.of("master", master, "omitted, because the local engine has no master")
     yield Local()
 
 
 def ahead(items: Iterable[T]) -> Iterator[T]:
-    """The same items, each computed in another thread while the previous item is used."""
+    """The same items, each prefetched in another thread while the previous item is used."""
     iterator, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(next, iterator, end)

@@ -116,7 +116,7 @@ def calibrate(law: Law) -> Law:
         raise InvalidInput(
             f"mechanism = {law!r} cannot be calibrated: its calibration {own} differs from the one of its mean, {found}"
         )
-    # The law's own calibration has digits that the means at the ends have lost.
+    # The law's own calibration is more precise than one from the means at both ends.
     known = found if own is None else own
     if known.slope == 0.0:
         raise InvalidInput(

@@ -62,7 +62,7 @@ def sampled_variance(noise: ArrayLike, spread: ArrayLike, users: float, inverse_
 
 
 def shared_draw(users: float, dims: int, sampled: int, *, even: bool = True) -> float:
-    """−(d−m)/(nm(d−1)), what a covariance of the values is multiplied by; 0 when all dimensions are reported.
+    """−(d−m)/(nm(d−1)), the factor of a covariance of the values; 0 if all dimensions are reported.
 
     For more than one dimension drawn unevenly the factor is not known, and the errors count as independent.
     """

@@ -59,7 +59,7 @@ def from_frequencies(frequencies: ArrayLike) -> Population:
 def _floats(name: str, given: ArrayLike) -> Floats:
     try:
         return np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):  # whose messages can quote a value, as `given` would
+    except (TypeError, ValueError, OverflowError):  # their messages, like `given`, may contain a value
         raise InvalidInput(
             f"{name} of type {type(given).__name__} are not allowed: numbers, in one or two axes"
         ) from None

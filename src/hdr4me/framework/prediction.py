@@ -161,7 +161,7 @@ class Prediction:
         return found
 
     def _out(self, per_class: Floats) -> Floats:
-        """One number if there is one class, else one per row."""
+        """One number if there is one class, otherwise one per row."""
         if per_class.size == 1:
             return per_class.reshape(())[()]
         return np.repeat(per_class, self.counts)

@@ -26,10 +26,10 @@ from hdr4me.framework.moments import Floats
 
 SMALL_SAMPLE = 100.0  # below this many reports per dimension the number of reports is summed over
 _MOST_POINTS = 4096
-# With 16 values of a table, or all, the distance of `noise_reach` is the same within 0.3 %.
+# The distance of `noise_reach` from 16 values of a table differs by at most 0.3 % from that of all values.
 _VALUES, _MOST_FREQUENCIES = 24, 4096
-# A normal error of this many standard deviations is added to a sum, which makes no tail lighter: from 0.03 to 0.075 the
-# distance is the same within 1.5 %.
+# A normal error of this many standard deviations is added to a sum, which cannot reduce its tails: between 0.03 and
+# 0.075 the distance changes by at most 1.5 %.
 _SMOOTH = 0.05
 _NEWTON, _OUTER, _HALVINGS = 80, 60, 20
 _ROWS = 1024
@@ -102,7 +102,7 @@ def tolerance_within(
 
 
 def share_interval(hits: ArrayLike, reports: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
-    """Clopper–Pearson: lower and upper ends for the probability behind `hits` of `reports`.
+    """The Clopper–Pearson interval for a probability, from `hits` among `reports`.
 
     The number of hits of users with different values varies less than a binomial one of the same mean, so that the
     interval is conservative (Hoeffding 1956).

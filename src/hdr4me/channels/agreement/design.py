@@ -35,7 +35,7 @@ def _best(epsilon: float, size: int) -> tuple[float, int]:
     heavy, inside = stats.binom.sf(τ - 1, size, 0.5), stats.binom.sf(τ - 2, size - 1, 0.5) / 2
     p = 1 / (1 + np.exp(-epsilon) * (1 - heavy) / np.maximum(heavy, 1e-300))
     agree = p * inside / np.maximum(heavy, 1e-300) + (1 - p) * (0.5 - inside) / (1 - heavy)
-    agree[heavy * np.exp(epsilon) < 2.0**-30] = 0.0  # too rare for a weight of 32 bits
+    agree[heavy * np.exp(epsilon) < 2.0**-30] = 0.0  # too improbable for a weight of 32 bits
     k = int(agree.argmax())
     return float(2 * agree[k] - 1), int(τ[k])
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from hdr4me.channels.channel import Draws
 from hdr4me.channels.k_subset import Family
 
-MAX_SIZE = 4096  # categories of a baseline
+MAX_SIZE = 4096  # the largest number of categories of a baseline
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from hdr4me.channels.table.channel import UnaryEncoding
 from hdr4me.channels.table.design import staged_category, staged_symmetric
 from hdr4me.errors import InvalidInput
 
-MAX_EPSILON = 20.0  # of a baseline: beyond, its weights of 32 bits would be 0
+MAX_EPSILON = 20.0  # the largest budget of a baseline; above it, weights of 32 bits would be 0
 Probability = Fraction | float
 
 

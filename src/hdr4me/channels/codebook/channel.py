@@ -41,7 +41,7 @@ def mix(counter: int) -> int:
 def thresholds() -> tuple[int, ...]:
     """The first of the 65,536 half words of each level, and 65,536: level l is the l-th of 256 normal bins.
 
-    The levels are symmetric, so that l and 255 − l are equally likely.
+    The levels are symmetric: l and 255 − l are equally likely.
     """
     law, half = NormalDist(), N_LEVELS // 2
     lower = [round(65536 * law.cdf((level - half) * _WIDTH)) for level in range(half)]
