@@ -11,7 +11,7 @@ from typing import Any
 from bench.growth import memory, time_growth
 from bench.peers import install, open_peers
 from bench.suites import Suite, exact, limits, sampled, simulation, tally
-from hdr4me.pages.counted import machine
+from hdr4me.pages.text import machine
 
 __all__ = ["markdown", "plot", "run"]
 

@@ -20,7 +20,7 @@ from hdr4me.channels.agreement.response import AgreementResponse, _side_by_side
 from hdr4me.channels.response import Records, Response
 from hdr4me.client import MemoizedClient
 from hdr4me.engines import Local
-from hdr4me.engines.general import placing
+from hdr4me.engines.general import conversions
 from hdr4me.errors import InvalidInput
 from hdr4me.io.columns import from_matrix
 from hdr4me.kernels.exact.blocks import BOTTOM, DEFAULT, LOW, SCALE, TOP
@@ -147,7 +147,7 @@ def test_rows_of_a_matrix_have_the_signs_of_columns(b: int, dtype: type) -> None
     source = from_matrix(values, survey)
     users = rng.permutation(n)[:600]
     dims = np.arange(1, 1 + min(b, 64))
-    ranges = placing(survey, np.zeros(b + 1, np.int64))
+    ranges = conversions(survey, np.zeros(b + 1, np.int64))
     halves = rng.integers(0, 2**16, (users.size, dims.size), dtype=np.uint16)
     by_column, by_row = np.empty((2, users.size), np.uint64)
     signs(source.columns, ranges, dims, users, np.ascontiguousarray(halves.T), by_column)
@@ -178,7 +178,7 @@ def test_signs_are_rounded_at_random() -> None:
     n = 20_000
     records = np.tile([2.5, np.nan, 99.0], (n, 1))
     source = from_matrix(records, survey)
-    records = Records(source.columns, {}, placing(survey, np.zeros(len(survey.schema), np.int64)))
+    records = Records(source.columns, {}, conversions(survey, np.zeros(len(survey.schema), np.int64)))
     question = survey.questions[0]
     response = question.channel.response
     found = response.encode(records, question.dimensions, np.arange(n), SecureDraws())[:, 0]

@@ -10,7 +10,7 @@ import pytest
 
 from hdr4me.client import Client
 from hdr4me.engines import Local
-from hdr4me.engines.local import ahead
+from hdr4me.engines.local import prefetched
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io import write_reports
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
@@ -113,13 +113,13 @@ def test_bad_reports_go_to_quarantine_from_every_thread(mixed_survey: Survey, tm
 
 
 def test_ahead_keeps_order_and_errors() -> None:
-    assert list(ahead(iter(range(100)))) == list(range(100))
+    assert list(prefetched(iter(range(100)))) == list(range(100))
 
     def broken() -> object:
         yield 1
         raise ValueError("broken")
 
-    stream = ahead(broken())
+    stream = prefetched(broken())
     assert next(stream) == 1
     with pytest.raises(ValueError, match="broken"):
         next(stream)

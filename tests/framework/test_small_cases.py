@@ -41,7 +41,7 @@ def test_small_samples() -> None:
     named = np.array([3.0, 60.0])
     found = [x.round(3).tolist() for x in category_interval(named, 100, 0.9, 0.05)]
     assert found == [[-0.051, 0.526], [0.041, 0.761]]
-    found = [x.round(3).tolist() for x in category_interval(named, 100, 0.9, 0.05, everybody=True)]
+    found = [x.round(3).tolist() for x in category_interval(named, 100, 0.9, 0.05, all_answered=True)]
     assert found == [[0.0, 0.59], [0.02, 0.71]]
 
 

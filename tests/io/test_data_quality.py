@@ -13,7 +13,7 @@ import pytest
 
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io import DataQuality, RecordsWarning, data_quality, judge
+from hdr4me.io import DataQuality, RecordsWarning, check_quality, data_quality
 from hdr4me.io.columns import from_batch
 from hdr4me.io.quality import quality_path
 from hdr4me.kernels.exact.blocks import count_outside
@@ -118,7 +118,7 @@ def test_a_wholly_unusable_column_is_refused(name: str, suffix: str, tmp_path: P
     assert Local(1).perturb(path, asked, target, on_quality=found.append) == 3
     assert found[0].counts[0, 0] == 3
     with pytest.warns(RecordsWarning, match="column 'v': 3 of 3 values"):
-        judge(found[0], allow_unusable=True)
+        check_quality(found[0], allow_unusable=True)
 
 
 def test_above_one_in_a_hundred_is_warned_of(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_single_value_without_a_declared_treatment_is_refused(wrong: str | Non
         Local(1).table(table, survey(NUMBER))
     for declared in (Numeric("v", 0, 300, default=10), Numeric("v", 0, 300, optional=True)):
         assert len(list(Local(1).reports(table, survey(declared)))) == 1
-    judge(Local(1).data_quality(table, survey(NUMBER)), allow_unusable=True)
+    check_quality(Local(1).data_quality(table, survey(NUMBER)), allow_unusable=True)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_data_quality_reports_of_batches_add_up(tmp_path: Path, monkeypatch: pyt
 def test_an_error_names_three_columns_and_counts_the_rest() -> None:
     schema = Schema(Numeric(f"x{j}", 0, 1) for j in range(6))
     with pytest.raises(InvalidInput, match=r"'x0'.*'x1'.*'x2'.*3 more columns"):
-        judge(DataQuality(schema, np.tile([9, 9, 0, 0, 0], (6, 1))))
+        check_quality(DataQuality(schema, np.tile([9, 9, 0, 0, 0], (6, 1))))
 
 
 def test_an_optional_category_without_a_known_value_is_called_missing() -> None:

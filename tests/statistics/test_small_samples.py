@@ -94,7 +94,7 @@ def test_two_groups_are_the_exact_law() -> None:
             mass = np.convolve(binom.pmf(np.arange(k + 1), k, p), binom.pmf(np.arange(n - k + 1), n - k, q))
             if mass[named:].sum() > 0.025 and mass[: named + 1].sum() > 0.025:
                 kept.append(k)
-        low, high = category_interval(np.array([float(named)]), n, p, q, everybody=True)
+        low, high = category_interval(np.array([float(named)]), n, p, q, all_answered=True)
         if kept:
             assert (round(low[0] * n), round(high[0] * n)) == (kept[0], kept[-1])
         else:

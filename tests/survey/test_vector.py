@@ -13,7 +13,7 @@ from hdr4me.channels import Input
 from hdr4me.channels.codebook import Codebook
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.quality import RecordsWarning, judge
+from hdr4me.io.quality import RecordsWarning, check_quality
 from hdr4me.simulation.collection import simulate_tally
 
 NAN, INF = math.nan, math.inf
@@ -152,7 +152,7 @@ def test_the_data_quality_report_of_vectors() -> None:
     ):
         Local().table(table, survey)
     with pytest.warns(RecordsWarning, match="column 'v'"):
-        Local().table(table, survey, on_quality=lambda found: judge(found, allow_unusable=True))
+        Local().table(table, survey, on_quality=lambda found: check_quality(found, allow_unusable=True))
     long = pa.table({"v": pa.array([[3.0, 4.0]] * 5, pa.list_(pa.float64()))})
     assert not Local().data_quality(long, survey).unusable()
     wrong = pa.table({"v": pa.array([[3.0]] * 5, pa.list_(pa.float64()))})

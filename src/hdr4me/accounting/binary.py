@@ -57,7 +57,10 @@ def _holds(p: float, q: float, m: int, epsilon: float, target: float) -> bool:
             if high - low <= _PUBLISHED * m:
                 return False
             middle = (low + high) // 2
-            intervals += [(low, middle), (middle + 1, high)]  # intervals with the largest k, the worst case, come first
+            intervals += [
+                (low, middle),
+                (middle + 1, high),
+            ]  # intervals with the largest k, the worst case, come first
     return True
 
 

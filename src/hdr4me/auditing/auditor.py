@@ -20,7 +20,7 @@ from scipy import stats
 from hdr4me.channels import Channel
 from hdr4me.channels.proof import exp_lower, log_upper
 from hdr4me.engines.general import answers_of
-from hdr4me.pages.counted import listed, shortened
+from hdr4me.pages.text import listed, shortened
 from hdr4me.survey import Dimension, Survey
 
 ALARM = 1e-6  # the probability of a false alarm, for each channel

@@ -313,7 +313,7 @@ def integer_rows(what: str, value: Any) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, value))
 
 
-def whole(what: str, value: Any) -> int:
+def integer(what: str, value: Any) -> int:
     """An integer."""
     if type(value) is not int:
         raise FormatError(f"{what} = {value!r} must be an integer")

@@ -23,8 +23,8 @@ from hdr4me.channels.channel import (
     Field,
     Input,
     check_fields,
+    integer,
     named_epsilon,
-    whole,
 )
 from hdr4me.channels.proof import BITS, ONE, exp_lower
 from hdr4me.errors import FormatError, InvalidInput
@@ -89,7 +89,7 @@ class Family(AnswerFormat):
         """The family from the output of `to_dict`."""
         names = cls._names()
         check_fields(f"{cls.name} family", document, set(names))
-        return cls(*(whole(name, document[name]) for name in names))
+        return cls(*(integer(name, document[name]) for name in names))
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -287,7 +287,7 @@ class KSubset(Channel):
             raise FormatError(f"family {family['name']!r} is unknown: use one of {', '.join(FAMILIES.names)}")
         rest = {key: value for key, value in family.items() if key != "name"}
         made = FAMILIES[family["name"]].from_dict(rest)
-        return cls(mechanism, epsilon, made, whole("weight", document["weight"]))
+        return cls(mechanism, epsilon, made, integer("weight", document["weight"]))
 
 
 def heaviest(epsilon: float, family: Family) -> int:

@@ -15,8 +15,8 @@ from hdr4me.cli.options import JSON, RESULTS, SURVEY, VERBOSE, File
 from hdr4me.cli.output import print_json, print_note, print_notes, print_table, print_text, progress, working
 from hdr4me.errors import InvalidInput
 from hdr4me.pages import html as pages
-from hdr4me.pages.counted import counted, shortened
 from hdr4me.pages.html import provenance
+from hdr4me.pages.text import pluralize, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,7 +137,7 @@ def _fraction(ratio: Any) -> str:
 
 def _verdict(found: Audit) -> str:
     return (
-        f"The likelihood ratio of a report ({counted(found.sampled, 'answer')}) is at most "
+        f"The likelihood ratio of a report ({pluralize(found.sampled, 'answer')}) is at most "
         f"{_fraction(found.likelihood_ratio)}: proven ε = {found.epsilon_proven:.9g}, "
         f"declared ε = {found.epsilon_declared:g}. "
         f"The survey {'passes' if found.passed else 'FAILS'}."
@@ -230,7 +230,11 @@ def manipulation_table(limits: Sequence[Mapping[str, Any]]) -> tuple[str, list[s
     title = f"Manipulation bound: largest change of an estimate by {100 * share:g} % poisoned reports, in its own units"
     more = len(limits) - _SHOWN
     rows = _bound_rows(limits[:_SHOWN])
-    return title, _BOUNDS, rows + ([[f"… {counted(more, 'more dimension')}", None, None]] if more > 0 else [])
+    return (
+        title,
+        _BOUNDS,
+        rows + ([[f"… {pluralize(more, 'more dimension')}", None, None]] if more > 0 else []),
+    )
 
 
 def _tally_page(found: str, limits: Sequence[Mapping[str, Any]]) -> str:

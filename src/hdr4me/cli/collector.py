@@ -452,6 +452,6 @@ def _summary(contents: Contents, json: bool) -> None:
     if json:
         print_json({"rounds": contents.rounds, "blocks": contents.blocks, "reports": contents.reports})
     else:
-        from hdr4me.pages.counted import counted
+        from hdr4me.pages.text import pluralize
 
-        print_note(f"{counted(contents.reports, 'report')} of {counted(contents.rounds, 'round')}")
+        print_note(f"{pluralize(contents.reports, 'report')} of {pluralize(contents.rounds, 'round')}")

@@ -15,8 +15,8 @@ from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.cli.reports import show_quality
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.registry import built_in
-from hdr4me.pages.counted import counted
 from hdr4me.pages.html import provenance
+from hdr4me.pages.text import pluralize
 
 _SMALLEST, _LARGEST = 1e-9, 5000.0  # budgets per answer for which every formula is accurate in floating point
 _MOST = 10**15
@@ -135,7 +135,7 @@ def analyze(
         parts = value if isinstance(value, dict) else {"": value}
         rows += [[label.format(text), part] for text, part in parts.items() if label]
     title = (
-        f"{mechanism}, ε = {epsilon:g}, {users:,} users, each reports {m:,} of {counted(dims, 'dimension')}"
+        f"{mechanism}, ε = {epsilon:g}, {users:,} users, each reports {m:,} of {pluralize(dims, 'dimension')}"
     )
     print_table(title, ["quantity", "value"], rows)
     biases = law.bias([first + (last - first) * k / 64 for k in range(65)])
@@ -229,7 +229,7 @@ def compare(
         show_quality(found.data_quality)
     for title, rows in found.titled().items():
         line = (
-            f"{title}: {found.users:,} users, {counted(repeats, 'simulated collection')} per row; "
+            f"{title}: {found.users:,} users, {pluralize(repeats, 'simulated collection')} per row; "
             f"scale of errors: {rows[0].scale}"
         )
         cells = [row.cells() for row in rows]

@@ -16,8 +16,8 @@ from hdr4me.cli.audit import manipulation_table
 from hdr4me.cli.options import JSON, QUANTILES, SCHEMA, VERBOSE, Read, Texts
 from hdr4me.cli.output import print_json, print_note, print_notes, print_table, print_text, working
 from hdr4me.errors import InvalidInput, NotReachable
-from hdr4me.pages.counted import counted
 from hdr4me.pages.html import provenance
+from hdr4me.pages.text import pluralize
 
 if TYPE_CHECKING:
     from hdr4me.planner import Option as Way
@@ -353,7 +353,7 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
         title = "Standard errors of selections, vectors and optional numbers"
         tables.append((title, ["of", "standard error"], list(map(list, best.errors.items()))))
     options = found.options if verbose else found.mechanisms[:_BEST]
-    setting = f"{counted(best.users, 'user')}, {counted(best.dims, 'dimension')}, ε = {best.epsilon:g}"
+    setting = f"{pluralize(best.users, 'user')}, {pluralize(best.dims, 'dimension')}, ε = {best.epsilon:g}"
     tables.append(
         (
             f"Best mechanisms for {setting}; {percent} margins of error on the scale [-1, 1]",

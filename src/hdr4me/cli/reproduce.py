@@ -139,7 +139,7 @@ def _run(
     data: Path | None = None,
 ) -> tuple[About, Results, list[Any], list[str]]:
     """Simulate the cells, judge the claims and write the report: its settings, results, verdicts and files."""
-    from hdr4me.pages.counted import machine
+    from hdr4me.pages.text import machine
     from hdr4me.paper.claims import CLAIMS, judge
     from hdr4me.paper.datasets import check_normalization
     from hdr4me.paper.methods import DEFAULT, lambda_choice_named
@@ -167,7 +167,7 @@ def _run(
         print_note(f"finished cells are kept in {work}: run the same command to continue")
         raise
     results = gather(finished)
-    verdicts = judge(CLAIMS, results, chosen)
+    verdicts = check_quality(CLAIMS, results, chosen)
     about = About(
         command=_command(command, arguments, given),
         scale=given.get("scale", "quick"),

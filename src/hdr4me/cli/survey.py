@@ -18,7 +18,7 @@ from hdr4me.cli import options as opt
 from hdr4me.cli.options import EPSILON, JSON, SAMPLED, SURVEY, VERBOSE, File, Read, Texts
 from hdr4me.cli.output import print_json, print_note, print_notes, print_table, working
 from hdr4me.errors import InvalidInput, PrivacyWarning
-from hdr4me.pages.counted import counted, first_of, shortened
+from hdr4me.pages.text import first_of, pluralize, shortened
 
 if TYPE_CHECKING:
     from hdr4me.channels import Channel
@@ -370,8 +370,8 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
     keys = ("mechanism", "epsilon", "bytes", *(("channel", "inputs", "counters") if verbose else ()))
     print_table(
         f"Survey {made.fingerprint[:12]}: each person answers {made.sampled} of "
-        f"{counted(len(made.questions), 'question')}, ε = {made.epsilon:g} and "
-        f"{counted(made.report_size, 'byte')} per report",
+        f"{pluralize(len(made.questions), 'question')}, ε = {made.epsilon:g} and "
+        f"{pluralize(made.report_size, 'byte')} per report",
         ["questions", *("ε per answer" if key == "epsilon" else key for key in keys)],
         [
             [", ".join(first_of(group)), *(channel[key] for key in keys)]

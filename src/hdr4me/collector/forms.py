@@ -19,8 +19,8 @@ from hdr4me.collector.errors import Refusal
 from hdr4me.errors import FormatError
 from hdr4me.io import arrow
 from hdr4me.io.blocks import to_wire
-from hdr4me.io.lines import _parsed, _shape, longest_line, understand
-from hdr4me.io.report import Reason, Report, fault, pack, prefix_of, understood
+from hdr4me.io.lines import _parsed, _shape, longest_line, parse_line
+from hdr4me.io.report import Reason, Report, fault, pack, parse_document, prefix_of
 from hdr4me.kernels.exact.count import count_reports
 from hdr4me.kernels.exact.ids import warm
 from hdr4me.survey import Survey
@@ -74,7 +74,7 @@ class Forms:
         """One report as JSON, under the id of the request."""
         data = self._canonical(body)
         if data is None:
-            found = understand(body, self.survey)
+            found = parse_line(body, self.survey)
             if not isinstance(found, Report):
                 reason = Reason.MALFORMED if found is None else found
                 return Batch(self.round, source, b"", b"", None, [(1, reason.text)])
@@ -149,7 +149,7 @@ class Forms:
         id = id_of(text.encode("utf-8", "replace")) if isinstance(text, str) else None
         if id is None:
             return BAD_ID
-        found = understood(document["report"], self.survey)
+        found = parse_document(document["report"], self.survey)
         return (id, found) if isinstance(found, Report) else found.text
 
     def arrow(self, body: bytes, source: int) -> Batch:

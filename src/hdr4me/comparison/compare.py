@@ -18,7 +18,7 @@ from hdr4me.io import DataQuality
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.mechanisms.registry import names
 from hdr4me.pages import html
-from hdr4me.pages.counted import counted
+from hdr4me.pages.text import pluralize
 from hdr4me.planner.candidates import (
     BLOCKS,
     BLOCKS_FROM,
@@ -249,7 +249,7 @@ class Comparison:
     def html(self) -> str:
         """A self-contained HTML page with figure and tables."""
         lead = (
-            f"{self.users:,} users, {counted(self.sampled, 'question')} per report, {self.repeats} simulated "
+            f"{self.users:,} users, {pluralize(self.sampled, 'question')} per report, {self.repeats} simulated "
             f"collections for each row, seed {self.seed}. This page was computed from true values and is not private."
         )
         return html.page("Mechanisms compared on these data", lead, self._repr_html_())

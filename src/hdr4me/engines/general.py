@@ -94,7 +94,7 @@ def _questions(survey: Survey, n: int, draws: SecureDraws) -> Numbers:
 
 @lru_cache(maxsize=16)
 def _ranges(survey: Survey) -> NDArray[np.float64]:
-    return placing(survey, np.zeros(len(survey.schema), np.int64))
+    return conversions(survey, np.zeros(len(survey.schema), np.int64))
 
 
 def _inputs(records: Records, survey: Survey, asked: Numbers, draws: SecureDraws) -> Numbers:
@@ -142,7 +142,7 @@ def plan_of(survey: Survey) -> Plan:
         first[j] = first_row[id(question.channel)]
         if len(question.channel.fields) > 1:
             entries[j], entry_row[j], first[j] = len(question.channel.fields), first[j], 0
-    ranges = placing(survey, first)
+    ranges = conversions(survey, first)
     numeric = not any(dimension.categories for dimension in survey.schema)
     return Plan(
         sampled=survey.sampled,
@@ -156,7 +156,7 @@ def plan_of(survey: Survey) -> Plan:
     )
 
 
-def placing(survey: Survey, first: NDArray[np.int64]) -> NDArray[np.float64]:
+def conversions(survey: Survey, first: NDArray[np.int64]) -> NDArray[np.float64]:
     """The kernel's five numbers that convert the values of each dimension to positions, with inputs from `first` on."""
     d = len(survey.schema)
     low, scale, bottom, top, default = np.zeros((5, d))

@@ -22,7 +22,7 @@ from hdr4me.io import OnRejected, Quarantine, refuse, write_reports
 from hdr4me.io.arrow import as_batch, schema_of
 from hdr4me.io.columns import Source, check_matrix, data_quality, from_batch, from_matrix
 from hdr4me.io.files import files_of, read_blocks
-from hdr4me.io.quality import DataQuality, OnQuality, judge, load_quality, save_quality
+from hdr4me.io.quality import DataQuality, OnQuality, check_quality, load_quality, save_quality
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 
@@ -52,7 +52,7 @@ class Local:
             raise InvalidInput(f"threads = {self.threads!r} must be a positive integer")
 
     def reports(
-        self, records: Any, survey: Survey, *, on_quality: OnQuality = judge
+        self, records: Any, survey: Survey, *, on_quality: OnQuality = check_quality
     ) -> Iterator[NDArray[np.uint8]]:
         """Reports of records, as blocks of uint8 [n, report_size], randomized with the operating system's generator.
 
@@ -81,7 +81,7 @@ class Local:
         target: FilePath,
         *,
         progress: Progress | None = None,
-        on_quality: OnQuality = judge,
+        on_quality: OnQuality = check_quality,
     ) -> int:
         """Write the reports of records to a file in the format of its suffix; returns the number of reports.
 
@@ -101,7 +101,7 @@ class Local:
         save_quality(total, survey, target)
         return total.n_records
 
-    def table(self, records: Any, survey: Survey, *, on_quality: OnQuality = judge) -> pa.Table:
+    def table(self, records: Any, survey: Survey, *, on_quality: OnQuality = check_quality) -> pa.Table:
         """The reports of records as an Arrow table with one column, `report`.
 
         Its metadata holds the survey's fingerprint. `polars.from_arrow(table)` and `table.to_pandas()` convert it.
@@ -163,7 +163,7 @@ class Local:
             blocks = read_blocks(path, survey)
             # Rejected reports come with their block, so that one thread calls the handlers. With one thread, nothing
             # changes cores.
-            for block in ahead(blocks) if self.threads > 1 else blocks:
+            for block in prefetched(blocks) if self.threads > 1 else blocks:
                 tally.add_read(block, on_rejected=on_rejected, where=str(path))
                 if progress is not None:
                     locked(progress, len(block.rows))
@@ -183,7 +183,7 @@ class Local:
             for start in range(0, len(values), rows):
                 yield from_matrix(values[start : start + rows], survey)
         else:
-            for batch in ahead(record_batches(records, survey)):
+            for batch in prefetched(record_batches(records, survey)):
                 yield from_batch(batch, survey)
 
     def _block(self, source: Source, survey: Survey) -> NDArray[np.uint8]:
@@ -215,7 +215,7 @@ def open_local(master: str | None = None) -> Iterator[Local]:
     yield Local()
 
 
-def ahead(items: Iterable[T]) -> Iterator[T]:
+def prefetched(items: Iterable[T]) -> Iterator[T]:
     """The same items, each prefetched in another thread while the previous item is used."""
     iterator, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hdr4me.engines.local import Local
-from hdr4me.io.quality import DataQuality, judge
+from hdr4me.io.quality import DataQuality, check_quality
 from hdr4me.survey import Schema, Survey
 from hdr4me.tally import Tally
 
@@ -39,7 +39,7 @@ def collect(data: Any, survey: Survey, *, allow_unusable: bool = False) -> Tally
     tally.round_number = 1  # the responses are fresh
 
     def on_quality(found: DataQuality) -> None:
-        judge(found, allow_unusable=allow_unusable)
+        check_quality(found, allow_unusable=allow_unusable)
         tally.data_quality = found
 
     for block in Local().reports(data, survey, on_quality=on_quality):

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hdr4me.errors import InvalidInput
-from hdr4me.io.quality import DataQuality, OnQuality, judge
+from hdr4me.io.quality import DataQuality, OnQuality, check_quality
 from hdr4me.registry import Registry
 from hdr4me.survey import Survey
 
@@ -33,7 +33,7 @@ class Engine(Protocol):
         target: FilePath,
         *,
         progress: Progress | None = None,
-        on_quality: OnQuality = judge,
+        on_quality: OnQuality = check_quality,
     ) -> int:
         """Write the reports of records to `target` atomically; returns the number of reports."""
 

@@ -10,7 +10,7 @@ from hdr4me.engines import spark_perturb, spark_tally
 from hdr4me.engines.protocol import FilePath, Progress, check_survey, paths_of
 from hdr4me.engines.spark_session import named_packages, require_pyspark
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.quality import DataQuality, OnQuality, judge, load_quality
+from hdr4me.io.quality import DataQuality, OnQuality, check_quality, load_quality
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 
@@ -50,7 +50,7 @@ class Spark:
         target: FilePath | None = None,
         *,
         progress: Progress | None = None,
-        on_quality: OnQuality = judge,
+        on_quality: OnQuality = check_quality,
     ) -> Any:
         """Reports of records: a DataFrame with one column, `report`; with `target`, the number of reports in a folder.
 

@@ -34,7 +34,7 @@ from hdr4me.io import Reason, Rejected, Report
 from hdr4me.io.arrow import binary_format, reasons_of, rows_as_blocks, valid_bits
 from hdr4me.io.blocks import MOST_REJECTED, Block, from_wire
 from hdr4me.io.files import block_rows_of, read_blocks
-from hdr4me.io.lines import shown, understand
+from hdr4me.io.lines import parse_line, shown
 from hdr4me.io.parquet import read_parquet
 from hdr4me.io.report import QUARANTINE_BYTES, left_out_lines, pack
 from hdr4me.io.source import RecordFiles
@@ -324,7 +324,7 @@ def _text_blocks(column: Any, survey: Survey, where: str, first: int) -> Iterato
         bad: list[Rejected] = []
         lines = column.slice(start, MOST_REJECTED).to_pylist()
         for number, line in enumerate(lines, first + start + 1):
-            found = Reason.MISSING if line is None else understand(line, survey)
+            found = Reason.MISSING if line is None else parse_line(line, survey)
             if isinstance(found, Report):
                 rows.append(pack(found.answers, survey))
             elif found is not None:

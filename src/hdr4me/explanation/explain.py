@@ -13,8 +13,8 @@ from hdr4me.client.prf import Stream, Use
 from hdr4me.errors import InvalidInput
 from hdr4me.explanation.odds import guess, report_ratio, share
 from hdr4me.io.report import Report
-from hdr4me.pages.counted import counted, listed
 from hdr4me.pages.document import Block, Table, section, to_html, to_markdown
+from hdr4me.pages.text import listed, pluralize
 from hdr4me.survey import Categorical, Dimension, Numeric, Product, Selection, Survey, Tolerance, Vector
 from hdr4me.survey.derived import Hash, Outer, Prefix
 from hdr4me.survey.times import Calendar, Time
@@ -112,7 +112,7 @@ def _together(survey: Survey) -> list[str]:
         sentences.append(text)
     rest = len(several) - len(sentences)
     if rest:
-        sentences.append(f"{counted(rest, 'further question')} also cover several numbers each.")
+        sentences.append(f"{pluralize(rest, 'further question')} also cover several numbers each.")
     return sentences
 
 
@@ -143,7 +143,7 @@ def _described(dimension: Dimension) -> tuple[str, Any]:
                 None,
             )
         case Vector(length=length, norm=norm):
-            words = f"a vector of {counted(length, 'number')} with a norm of at most {norm:g}"
+            words = f"a vector of {pluralize(length, 'number')} with a norm of at most {norm:g}"
             missing = ", or no value" if dimension.optional else ""
             return words + missing, [float(f"{norm / 3:.3g}"), *[0.0] * (length - 1)]
         case Product(product=names):
@@ -155,7 +155,7 @@ def _described(dimension: Dimension) -> tuple[str, Any]:
             )
         case Prefix(prefix=(part,), length=length):
             words, example = _described(part)
-            return f"the first {counted(length, 'character')} of a text: {words}", example
+            return f"the first {pluralize(length, 'character')} of a text: {words}", example
         case _ if dimension.categories and len(dimension.leaves) > 1:
             return f"{_parts(dimension)}, asked together: one random answer represents the combination", None
         case _ if dimension.categories:
@@ -275,7 +275,7 @@ def _margins(planned: Tolerance, survey: Survey) -> str:
     """The tolerance of the plan, for each dimension in its own units."""
     units = {x.name: f" {getattr(x, 'unit', None) or ''}".rstrip() for x in survey.schema}
     each = [f"{name} ±{own:g}{units[name]}" for name, own in planned.by_dimension.items()]
-    more = [counted(len(each) - _SHOWN, "more dimension")] if len(each) > _SHOWN else []
+    more = [pluralize(len(each) - _SHOWN, "more dimension")] if len(each) > _SHOWN else []
     together = "all at once" if planned.jointly else "each"
     return f"{listed([*each[:_SHOWN], *more])}; {together} with {100 * planned.probability:g} % probability"
 

@@ -118,7 +118,7 @@ def share_interval(hits: ArrayLike, reports: ArrayLike, confidence: float = 0.95
 
 
 def category_interval(
-    named: Floats, reports: int, p: float, q: float, confidence: float = 0.95, *, everybody: bool = False
+    named: Floats, reports: int, p: float, q: float, confidence: float = 0.95, *, all_answered: bool = False
 ) -> tuple[Floats, Floats]:
     """Lower and upper ends for the share of users with each category; not cut to [0, 1] unless `everybody`.
 
@@ -131,7 +131,7 @@ def category_interval(
     low, high = (share_low - q) / (p - q), (share_high - q) / (p - q)
     spread = np.sqrt(reports * np.maximum(share_high * (1 - share_low), 1.0 / reports))
     points = int(16 * spread.max()) + 64
-    if not everybody or points > _MOST_POINTS:
+    if not all_answered or points > _MOST_POINTS:
         return low[again], high[again]
     α = (1 - confidence) / 2
     first = np.clip(np.floor(low * reports), 0, reports)

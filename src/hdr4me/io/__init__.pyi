@@ -8,7 +8,7 @@ from hdr4me.io.files import write_reports as write_reports
 from hdr4me.io.infer import infer_schema as infer_schema
 from hdr4me.io.quality import DataQuality as DataQuality
 from hdr4me.io.quality import RecordsWarning as RecordsWarning
-from hdr4me.io.quality import judge as judge
+from hdr4me.io.quality import check_quality as check_quality
 from hdr4me.io.reading import count_records as count_records
 from hdr4me.io.reading import record_batches as record_batches
 from hdr4me.io.report import OnRejected as OnRejected

@@ -56,7 +56,7 @@ BROKEN = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
 
 
 @contextmanager
-def whole(path: FilePath, kind: str, *, quoted: bool = True) -> Iterator[None]:
+def file_errors(path: FilePath, kind: str, *, quoted: bool = True) -> Iterator[None]:
     """Turn Arrow's errors for a damaged file into `FormatError`, which quotes them unless they may contain a record."""
     try:
         yield
@@ -106,7 +106,7 @@ def rows_as_blocks(
 
 def read_arrow(path: FilePath, survey: Survey, block_rows: int) -> Iterator[Block]:
     """Blocks of the reports in an Arrow IPC file; the footer is required, since it shows that the file is complete."""
-    with whole(path, "Arrow IPC"), Path(path).open("rb") as file:
+    with file_errors(path, "Arrow IPC"), Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         with pa.OSFile(str(path), "rb") as source:
             schema = pa.ipc.open_file(source).schema

@@ -39,7 +39,7 @@ def longest_line(survey: Survey) -> int:
     return 2 * (256 + survey.sampled * (10 + widest))
 
 
-def understand(line: bytes, survey: Survey) -> Report | Reason | None:
+def parse_line(line: bytes, survey: Survey) -> Report | Reason | None:
     """The report in a line, the reason why it is not a report, or None for a blank line.
 
     For a line that is too long, its first `longest_line` + 4 bytes after the leading white space suffice.
@@ -97,7 +97,7 @@ class _Seen:
         first = 0
         for i in others:
             line = line_at(i)
-            found = understand(line, self.survey)
+            found = parse_line(line, self.survey)
             if isinstance(found, Report):
                 rows[i] = np.frombuffer(pack(found.answers, self.survey), np.uint8)
                 chosen[i] = True

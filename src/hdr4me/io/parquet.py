@@ -20,11 +20,11 @@ from hdr4me.io.arrow import (
     FilePath,
     as_batch,
     check_schema,
+    file_errors,
     reasons_of,
     rows_as_blocks,
     schema_of,
     valid_bits,
-    whole,
     without_ids,
 )
 from hdr4me.io.blocks import Block, Bytes, from_wire
@@ -50,7 +50,7 @@ def read_parquet(
     """
     # Without pre-buffering, and with its own buffer, a row group is streamed.
     options: Any = {"page_checksum_verification": True, "pre_buffer": False, "buffer_size": _STREAMED}
-    with whole(path, "Parquet"), pq.ParquetFile(str(path), **options) as file:
+    with file_errors(path, "Parquet"), pq.ParquetFile(str(path), **options) as file:
         check_schema(path, without_ids(file.schema_arrow), survey)
         metadata, size = file.metadata, Path(path).stat().st_size
         rows = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]

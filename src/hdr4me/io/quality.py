@@ -126,7 +126,7 @@ def _share(n: int, of: int) -> str:
 OnQuality = Callable[[DataQuality], None]
 
 
-def judge(quality: DataQuality, *, allow_unusable: bool = False) -> None:
+def check_quality(quality: DataQuality, *, allow_unusable: bool = False) -> None:
     """Warn of faulty values above 1 %; refuse the columns of `DataQuality.refused` unless `allow_unusable`."""
     refused = quality.refused()
     if refused and not allow_unusable:

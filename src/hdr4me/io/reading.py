@@ -14,7 +14,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.arrow import BROKEN, binary_format, whole
+from hdr4me.io.arrow import BROKEN, binary_format, file_errors
 from hdr4me.io.excel import MAGIC as EXCEL
 from hdr4me.io.excel import read_sheet
 from hdr4me.io.forms import in_plain_form, sets_forms, with_types
@@ -138,7 +138,7 @@ def read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]
         batches = batches_of_rows([records], schema.readers, part.path)
     else:
         batches = _read_text(part, schema)
-    with whole(part.path, _KINDS[kind], quoted=kind in ("parquet", "arrow")):
+    with file_errors(part.path, _KINDS[kind], quoted=kind in ("parquet", "arrow")):
         yield from bounded((in_plain_form(batch, part.options, schema) for batch in batches), rows)
 
 
@@ -154,7 +154,7 @@ def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
 def _typed(part: Part, names: Sequence[str] = (), *, head: bool = False) -> pa.Table:
     """A file with the types of its columns: all of it, or enough to determine the types."""
     kind, options = file_kind(part.path), part.options
-    with whole(part.path, _KINDS[kind], quoted=kind in ("parquet", "arrow")), ExitStack() as stack:
+    with file_errors(part.path, _KINDS[kind], quoted=kind in ("parquet", "arrow")), ExitStack() as stack:
         if kind == "parquet":
             opened = _open_binary(part.path, stack)
             table = pq.read_schema(opened).empty_table() if head else pq.read_table(opened)

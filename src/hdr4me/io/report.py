@@ -172,10 +172,10 @@ def inspect(text: str | bytes, survey: Survey) -> Report | Reason:
         document: Any = json.loads(text, object_pairs_hook=no_duplicates)
     except (ValueError, RecursionError):
         return Reason.MALFORMED
-    return understood(document, survey)
+    return parse_document(document, survey)
 
 
-def understood(document: Any, survey: Survey) -> Report | Reason:
+def parse_document(document: Any, survey: Survey) -> Report | Reason:
     """The report in a parsed JSON document, or the reason why it is invalid."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         return Reason.MALFORMED

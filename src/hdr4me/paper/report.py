@@ -13,8 +13,8 @@ from typing import Any
 
 from hdr4me.atomic import replacing, write_text
 from hdr4me.pages import html
-from hdr4me.pages.counted import counted
 from hdr4me.pages.document import Block, Heading, Picture, Table, Text, section, to_html, to_markdown
+from hdr4me.pages.text import pluralize
 from hdr4me.paper import items
 from hdr4me.paper.case_study import TABLE_COLUMNS, TOLERANCES, deviation_on, table2
 from hdr4me.paper.cells import MECHANISMS, CellResult, Outcome, title_of
@@ -68,7 +68,7 @@ def lead_of(verdicts: Sequence[Verdict]) -> str:
     """The number of claims with each verdict, in one sentence."""
     words = Counter(verdict.word for verdict in verdicts)
     parts = [f"{words[word]} {said[words[word] > 1]}" for word, said in VERDICTS.items() if words[word]]
-    return f"Of {counted(len(verdicts), 'claim')}, {', '.join(parts)}."
+    return f"Of {pluralize(len(verdicts), 'claim')}, {', '.join(parts)}."
 
 
 def blocks_of(results: Results, verdicts: Sequence[Verdict], about: About) -> list[Block]:
@@ -378,7 +378,7 @@ def own_lead(results: Results) -> str:
     """The data, the users and the mechanisms in one sentence."""
     cells = results.of("own")
     names = ", ".join(dict.fromkeys(title_of(result.cell.mechanism) for result in cells))
-    return f"{cells[0].title}: {cells[0].cell.users:,} users, {counted(len(cells), 'cell')}, {names}."
+    return f"{cells[0].title}: {cells[0].cell.users:,} users, {pluralize(len(cells), 'cell')}, {names}."
 
 
 def own_table(results: Results, choice: LambdaChoice) -> tuple[list[str], list[list[object]]]:
@@ -416,7 +416,7 @@ def _own(results: Results, choice: LambdaChoice) -> list[Block]:
         *section(
             "The predicted MSE",
             f"The simulated naive MSE differs from its prediction by at most {farthest:.2f} standard errors in "
-            f"{counted(len(cells), 'cell')}. With many cells and a small number of repeats, a correct prediction has "
+            f"{pluralize(len(cells), 'cell')}. With many cells and a small number of repeats, a correct prediction has "
             "differences of 2 to 4 standard errors. In the tables below, the predicted MSE of the other methods is in "
             "parentheses; that of `auto` is an average over draws from the predicted distribution of all means, as "
             "many as there are repeats.",
@@ -433,7 +433,7 @@ def _own(results: Results, choice: LambdaChoice) -> list[Block]:
     ]
     for panel in panels:
         name = title_of(panel[0].cell.mechanism)
-        title = name if axis == "dims" else f"{name}, {counted(panel[0].cell.dims, 'dimension')}"
+        title = name if axis == "dims" else f"{name}, {pluralize(panel[0].cell.dims, 'dimension')}"
         parts += section(title, _mse_table(panel, choice, axis), level=3)
     return parts
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.pages import html
-from hdr4me.pages.counted import counted
+from hdr4me.pages.text import pluralize
 from hdr4me.paper.cells import Cell, CellResult, run_cell
 from hdr4me.paper.datasets import (
     SYNTHETIC,
@@ -82,7 +82,7 @@ class Study:
 
     def __repr__(self) -> str:
         cell = self.results[0].cell
-        cells = counted(len(self.results), "cell")
+        cells = pluralize(len(self.results), "cell")
         return f"<Study of {cell.users:,} users, {cells}, methods {', '.join(self.methods)}>"
 
     def _repr_html_(self) -> str:

@@ -16,7 +16,7 @@ from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.framework import deviation
 from hdr4me.framework.prediction import Prediction
 from hdr4me.mechanisms.registry import scaled_mechanism
-from hdr4me.pages.counted import counted
+from hdr4me.pages.text import pluralize
 from hdr4me.planner.candidates import (
     BLOCKS,
     PAIR,
@@ -422,10 +422,10 @@ class Plan(Sequence[Option]):
         setting, tolerance, probability = self.setting, self.asked, self.best.probability
         assert tolerance is not None
         nearest = rank(setting, None, probability, self.best.schema, "", "error")
-        words = f"With {counted(setting.users, 'user')} and ε = {setting.epsilon:g}"
+        words = f"With {pluralize(setting.users, 'user')} and ε = {setting.epsilon:g}"
         message = not_reachable(nearest, tolerance, probability, words)
         users, budget = (solve(setting, what, tolerance, probability) for what in ("users", "epsilon"))
-        ways = [counted(users.users, "user")] if users else []
+        ways = [pluralize(users.users, "user")] if users else []
         ways += [f"ε = {budget.epsilon:g}"] if budget else []
         return NotReachable(message + (f". {' or '.join(ways)} would suffice" if ways else ""), nearest)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from hdr4me.pages.counted import counted
+from hdr4me.pages.text import pluralize
 from hdr4me.planner.candidates import BLOCKS, CODEBOOK, OPTIONAL, PAIR, PRIVSET, arrangement
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ def _guess(option: Option) -> tuple[str, str]:
 
 def _opening(plan: Plan) -> str:
     option = plan.best
-    users, budget = counted(option.users, "user"), f"ε = {option.epsilon:g}"
+    users, budget = pluralize(option.users, "user"), f"ε = {option.epsilon:g}"
     openings = {
         "users": f"You need {users} at {budget}: then ",
         "epsilon": f"You need {budget} with {users}: then ",
-        "dims": f"You can ask {counted(option.dims, 'dimension')} of {users} at {budget}: then ",
+        "dims": f"You can ask {pluralize(option.dims, 'dimension')} of {users} at {budget}: then ",
     }
     return openings.get(plan.solved, f"With {users} and {budget}, ")
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior, mean_law, table_priors
-from hdr4me.pages.counted import listed
+from hdr4me.pages.text import listed
 from hdr4me.survey.categorical import MAX_CATEGORIES
 
 UNIFORM = as_prior("uniform")

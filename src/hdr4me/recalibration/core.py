@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.pages.counted import counted
+from hdr4me.pages.text import pluralize
 from hdr4me.recalibration.auto import Analysis, Evaluation, Intervals, Measured, Rule, check_structure
 from hdr4me.recalibration.hdr4me import OPTIONS as PAPER_OPTIONS
 from hdr4me.recalibration.hdr4me import Guarantee, guarantee, lambda_star, shrink, soft_threshold
@@ -281,7 +281,7 @@ class Recalibration:
 
     def __repr__(self) -> str:
         return (
-            f"<Recalibration of {counted(len(self.enhanced_mean), 'dimension')} by {self.used}: mean squared error "
+            f"<Recalibration of {pluralize(len(self.enhanced_mean), 'dimension')} by {self.used}: mean squared error "
             f"{self.expected_error_before:.3g} before, {self.expected_error_after:.3g} after>"
         )
 

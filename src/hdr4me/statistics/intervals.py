@@ -113,7 +113,7 @@ def mean_law(
     def ends(confidence: float, chosen: Rows) -> tuple[Floats, Floats]:
         low, high = weighted_interval(decode, counts[chosen], confidence)
         mine = np.flatnonzero(r[chosen] == n_reports)
-        # If everybody answered, only the noise is random. Its worst case is used where it is below the variance of
+        # If all_answered answered, only the noise is random. Its worst case is used where it is below the variance of
         # evenly spread values with their noise; the choice does not depend on the data.
         if noise and mine.size and widest_variance(rows, decode) <= found.row_variances.mean() + 1 / 3:
             below, above = noise_reach(rows, decode, n_reports, confidence)
@@ -160,9 +160,9 @@ def frequency_law(found: Functional, counts: Rows, errors: Floats, n_reports: in
         for answers in np.unique(r[chosen]).tolist():
             mine = np.flatnonzero(r[chosen] == answers)
             named = counts[chosen[mine], 1].astype(np.float64)
-            everybody = answers == n_reports
+            all_answered = answers == n_reports
             low[mine], high[mine] = category_interval(
-                named, int(answers), p, q, confidence, everybody=everybody
+                named, int(answers), p, q, confidence, all_answered=all_answered
             )
         return low, high
 

@@ -16,7 +16,7 @@ from typing import Any
 from hdr4me.atomic import write_text
 from hdr4me.channels import Channel, channel_from_dict
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput, PrivacyWarning
-from hdr4me.pages.counted import counted
+from hdr4me.pages.text import pluralize
 from hdr4me.survey.canonical import identities, parse
 from hdr4me.survey.category_file import loaded, looking_among, write_beside
 from hdr4me.survey.question import (
@@ -198,8 +198,8 @@ class Survey:
     def __repr__(self) -> str:
         mechanisms = ", ".join(dict.fromkeys(channel.mechanism for channel in self.channels))
         return (
-            f"<Survey {self.fingerprint[:12]}: {counted(len(self.schema), 'dimension')}, epsilon = {self.epsilon}, "
-            f"{self.sampled} of {counted(len(self.questions), 'question')} answered by each user, by {mechanisms}>"
+            f"<Survey {self.fingerprint[:12]}: {pluralize(len(self.schema), 'dimension')}, epsilon = {self.epsilon}, "
+            f"{self.sampled} of {pluralize(len(self.questions), 'question')} answered by each user, by {mechanisms}>"
         )
 
     def _repr_html_(self) -> str:

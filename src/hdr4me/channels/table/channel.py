@@ -19,11 +19,11 @@ from hdr4me.channels.channel import (
     Field,
     Input,
     check_fields,
+    integer,
     integer_rows,
     is_number,
     named_epsilon,
     numbers,
-    whole,
 )
 from hdr4me.channels.proof import BITS, ONE, check_ratio, column_ratio, entries_ratio
 from hdr4me.errors import FormatError, InvalidInput
@@ -317,7 +317,7 @@ class Table(IntegerTable):
             *named,
             {str(name): numbers("a table's decoder", values) for name, values in decoders.items()},
             integer_rows("a table's weights", document["weights"]),
-            tuple(Input(item["reads"], whole("size", item["size"])) for item in inputs),
+            tuple(Input(item["reads"], integer("size", item["size"])) for item in inputs),
             Stages.from_dict(document.get("stages")),
         )
 
@@ -384,7 +384,7 @@ class UnaryEncoding(IntegerTable):
         own, optional = {"size", "decode", "weights"}, frozenset({"stages"})
         return cls(
             *named_epsilon("channel of unary encoding", document, own, optional),
-            whole("size", document["size"]),
+            integer("size", document["size"]),
             numbers("decode", document["decode"]),
             integer_rows("weights", document["weights"]),
             Stages.from_dict(document.get("stages")),
