@@ -78,7 +78,10 @@ def test_one_in_fifteen_missing_is_counted_and_reported(cancer: Any, tmp_path: P
         Local(1).perturb(path, survey, tmp_path / "a.parquet")
     with pytest.warns(RecordsWarning, match=message):
         Local(1).perturb(
-            path, survey, tmp_path / "a.parquet", on_quality=lambda found: check_quality(found, allow_unusable=True)
+            path,
+            survey,
+            tmp_path / "a.parquet",
+            on_quality=lambda found: check_quality(found, allow_unusable=True),
         )
     assert f"{missing:,} of 30,000" in " ".join(
         Local(1).tally(tmp_path / "a.parquet", survey).estimate().notes

@@ -90,8 +90,8 @@ def manipulation_bounds(
     Examples
     --------
     >>> from hdr4me.survey import Numeric, Schema
-    >>> found = manipulation_bounds(Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi"))[0]
-    >>> round(found.shift(0.01), 2)
+    >>> result = manipulation_bounds(Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi"))[0]
+    >>> round(result.shift(0.01), 2)
     1.9
     """
     made = []

@@ -70,8 +70,8 @@ def amplification(survey: Survey, n_reports: int, delta: float) -> Amplification
     --------
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=4.0, mechanism="duchi")
-    >>> found = amplification(survey, 100_000, 1e-6)
-    >>> round(found.epsilon, 3), round(found.closed_form, 3)
+    >>> result = amplification(survey, 100_000, 1e-6)
+    >>> round(result.epsilon, 3), round(result.closed_form, 3)
     (0.085, 0.535)
     """
     if not isinstance(survey, Survey):

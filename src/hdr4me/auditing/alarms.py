@@ -241,8 +241,8 @@ def most_copies(survey: Survey, paths: Iterable[str | os.PathLike[str]]) -> int:
     rows = [block.rows for path in paths for block in read_blocks(path, survey)]
     if not rows:
         return 0
-    whole = np.ascontiguousarray(np.concatenate(rows)).view(np.dtype((np.void, survey.report_size)))
-    return int(np.unique(whole, return_counts=True)[1].max(initial=0))
+    reports = np.ascontiguousarray(np.concatenate(rows)).view(np.dtype((np.void, survey.report_size)))
+    return int(np.unique(reports, return_counts=True)[1].max(initial=0))
 
 
 def present_shares(tally: Tally) -> dict[str, float]:

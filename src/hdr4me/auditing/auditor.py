@@ -172,8 +172,8 @@ class Audit:
     @property
     def passed(self) -> bool:
         """Whether every channel passes, and the whole report."""
-        whole = self.likelihood_ratio <= exp_lower(self.epsilon_declared)
-        return whole and all(finding.passed for finding in self.findings)
+        report_passes = self.likelihood_ratio <= exp_lower(self.epsilon_declared)
+        return report_passes and all(finding.passed for finding in self.findings)
 
 
 def audit(survey: Survey, draws: int = 1_000_000, *, progress: Callable[[int], None] | None = None) -> Audit:
@@ -203,15 +203,15 @@ def audit(survey: Survey, draws: int = 1_000_000, *, progress: Callable[[int], N
             if progress is not None:
                 progress(n * draws // made)
 
-        asked = [
+        covered = [
             survey.schema.dimensions[j]
             for q in survey.questions
             if q.channel is channel
             for j in q.dimensions
         ]
         found = attack(channel, made, advance)
-        own = (channel.mechanism, channel.kind, len(asked), channel.epsilon, channel.likelihood_ratio)
-        findings.append(Finding(*own, found, made, draws, tuple(map(_words, asked))))
+        own = (channel.mechanism, channel.kind, len(covered), channel.epsilon, channel.likelihood_ratio)
+        findings.append(Finding(*own, found, made, draws, tuple(map(_words, covered))))
     ratios = sorted((question.channel.likelihood_ratio for question in survey.questions), reverse=True)
-    whole = math.prod(ratios[: survey.sampled], start=Fraction(1))
-    return Audit(survey.epsilon, survey.sampled, tuple(findings), whole)
+    ratio = math.prod(ratios[: survey.sampled], start=Fraction(1))
+    return Audit(survey.epsilon, survey.sampled, tuple(findings), ratio)

@@ -57,8 +57,8 @@ def oracle(name: str, epsilon: float, category_count: int) -> Oracle:
     if name == "oue":  # p = 1/2, q = 1/(e^ε + 1)
         return Oracle(v, 0.5, 0.5, light / (1 + light))
     if name == "grr":  # p = e^ε/(e^ε + v − 1), q = 1/(e^ε + v − 1)
-        whole = 1 + (v - 1) * light
-        return Oracle(v, 1 / whole, (v - 1) * light / whole, light / whole)
+        total = 1 + (v - 1) * light
+        return Oracle(v, 1 / total, (v - 1) * light / total, light / total)
     if name == "subset":
         return _subset(epsilon, v, subset_size(epsilon, v))
     return space_oracle(epsilon, v, *best_space(float(epsilon), v))

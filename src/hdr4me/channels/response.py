@@ -255,8 +255,8 @@ class Response:
 
     >>> from hdr4me.survey import Numeric, Schema, Survey
     >>> channel = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi").channels[0]
-    >>> found = channel.response.marginal().moments([0.0, 1.0])
-    >>> found.mean.round(6).tolist(), found.variance([1.0]).round(3).tolist()
+    >>> result = channel.response.marginal().moments([0.0, 1.0])
+    >>> result.mean.round(6).tolist(), result.variance([1.0]).round(3).tolist()
     ([[0.0], [1.0]], [4.683, 3.683])
     """
 

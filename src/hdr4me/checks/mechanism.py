@@ -51,11 +51,11 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 1, draws: int = 100_000
     _check_privacy(mechanism, grid)
     # All inputs are sampled in one call: the sample of one value must not depend on its neighbors.
     rng = np.random.default_rng(seed)
-    asked = rng.permutation(np.repeat(inputs, draws))
-    drawn = np.asarray(mechanism.sample(asked, rng), np.float64)
+    values = rng.permutation(np.repeat(inputs, draws))
+    drawn = np.asarray(mechanism.sample(values, rng), np.float64)
     for t in inputs:
-        _check_draws(mechanism, float(t), drawn[asked == t], grid)
-    _check_independence(mechanism, asked, drawn)
+        _check_draws(mechanism, float(t), drawn[values == t], grid)
+    _check_independence(mechanism, values, drawn)
     channel = mechanism.exact().channel()
     assert channel.epsilon <= mechanism.epsilon, (
         "the epsilon of the exact table is larger than that of the mechanism"
@@ -153,15 +153,15 @@ def _check_draws(mechanism: Mechanism, t: float, drawn: Floats, grid: _Grid) -> 
     assert max(above.max(), below.max()) <= d, f"at t = {t:g} the samples do not follow the cdf"
 
 
-def _check_independence(mechanism: Mechanism, asked: Floats, drawn: Floats) -> None:
+def _check_independence(mechanism: Mechanism, values: Floats, drawn: Floats) -> None:
     """Check that samples of different users have uncorrelated signs of error, at small distances in the array.
 
     The products of the signs, each less its mean, are martingale differences of at most 4, so the inequality of Azuma
     and Hoeffding bounds their sums.
     """
-    above = np.sign(drawn - np.asarray(mechanism.mean(asked), np.float64))
-    means = {float(t): float(above[asked == t].mean()) for t in np.unique(asked)}
-    centered = above - np.array([means[t] for t in asked.tolist()])
+    above = np.sign(drawn - np.asarray(mechanism.mean(values), np.float64))
+    means = {float(t): float(above[values == t].mean()) for t in np.unique(values)}
+    centered = above - np.array([means[t] for t in values.tolist()])
     for lag in (1, 2, 3):
         together = float(np.mean(centered[lag:] * centered[:-lag]))
         assert abs(together) < 8 * math.sqrt(math.log(2 / _FALSE_ALARM) / len(drawn)), (

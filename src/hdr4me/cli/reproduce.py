@@ -167,7 +167,7 @@ def _run(
         print_note(f"finished cells are kept in {work}: run the same command to continue")
         raise
     results = gather(finished)
-    verdicts = check_quality(CLAIMS, results, chosen)
+    verdicts = judge(CLAIMS, results, chosen)
     about = About(
         command=_command(command, arguments, given),
         scale=given.get("scale", "quick"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hdr4me.channels.baselines import BASELINES, MEMOIZED_BASELINES, baseline
-from hdr4me.comparison.data import named, public_table
+from hdr4me.comparison.data import public_table, subject
 from hdr4me.comparison.measure import Row, measured, supported
 from hdr4me.errors import InvalidInput
 from hdr4me.io import DataQuality
@@ -156,14 +156,14 @@ def _parts(
         kind = kinds.get(key)
         if kind is None:
             words = f"dimensions of input kind {key[0]!r} are not compared"
-            notes.append(f"{named(x.name for x in dimensions)} left out: {words}")
+            notes.append(f"{subject(x.name for x in dimensions)} left out: {words}")
             continue
         chosen = tuple(x for x in mechanisms or kind.usual if x in kind.mechanisms)
         if dimensions and chosen:
             parts.append(_Part(kind, Schema(dimensions), chosen, mechanisms is not None, memoized))
         elif dimensions:
             words = f"no mechanism for {kind.name} is among {', '.join(mechanisms or ())}"
-            notes.append(f"{named(x.name for x in dimensions)} left out: {words}; add {kind.usual[0]}")
+            notes.append(f"{subject(x.name for x in dimensions)} left out: {words}; add {kind.usual[0]}")
     return parts, notes
 
 
@@ -190,10 +190,10 @@ class Comparison:
     --------
     >>> import pyarrow as pa
     >>> people = pa.table({"smoker": ["no", "no", "yes"] * 200})
-    >>> found = compare(people, epsilon=[1.0, 2.0], mechanisms=["grr"], repeats=2)
-    >>> [(row["epsilon"], row["mechanism"]) for row in found.table()]
+    >>> result = compare(people, epsilon=[1.0, 2.0], mechanisms=["grr"], repeats=2)
+    >>> [(row["epsilon"], row["mechanism"]) for row in result.table()]
     [(1.0, 'grr'), (2.0, 'grr')]
-    >>> found.best(2.0, "categories").mechanism
+    >>> result.best(2.0, "categories").mechanism
     'grr'
     """
 
@@ -222,11 +222,11 @@ class Comparison:
             The statistic; by default the first one of the kind.
         """
         rows = [row for row in self.rows if (row.epsilon, row.kind) == (epsilon, kind)]
-        asked = [row for row in rows if row.statistic == (statistic or rows[0].statistic)]
-        if not asked:
+        candidates = [row for row in rows if row.statistic == (statistic or rows[0].statistic)]
+        if not candidates:
             of = "" if statistic is None else f"the {statistic} of "
             raise InvalidInput(f"nothing was compared for {of}{kind} at epsilon = {epsilon:g}")
-        return min(asked, key=lambda row: row.simulated)
+        return min(candidates, key=lambda row: row.simulated)
 
     def titled(self) -> dict[str, list[Row]]:
         """The rows of each kind and statistic, which have one scale, by title."""
@@ -349,8 +349,8 @@ def compare(
     --------
     >>> import pyarrow as pa
     >>> rng = np.random.default_rng(1)
-    >>> found = compare(pa.table({"age": rng.integers(18, 90, 2000)}), epsilon=1.0, repeats=2, mechanisms=["duchi"])
-    >>> found
+    >>> result = compare(pa.table({"age": rng.integers(18, 90, 2000)}), epsilon=1.0, repeats=2, mechanisms=["duchi"])
+    >>> result
     <Comparison of 1 mechanisms at ε = 1 on 2,000 users, 2 collections each>
     """
     budgets = _budgets(epsilon)
@@ -392,13 +392,13 @@ def compare(
         rows += [row for row in found if row.answered > 0]
     if not rows:
         raise InvalidInput("no mechanism can be compared: " + "; ".join(notes))
-    said = tuple(dict.fromkeys(notes))
-    return Comparison(tuple(rows), table.num_rows, sampled, repeats, seed, said, quality)
+    distinct_notes = tuple(dict.fromkeys(notes))
+    return Comparison(tuple(rows), table.num_rows, sampled, repeats, seed, distinct_notes, quality)
 
 
 def _budgets(epsilon: Any) -> list[float]:
-    given = [epsilon] if isinstance(epsilon, int | float) else list(epsilon)
-    for value in given or [given]:
+    budgets = [epsilon] if isinstance(epsilon, int | float) else list(epsilon)
+    for value in budgets or [budgets]:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
             raise InvalidInput.of("epsilon", value, "positive, finite numbers")
-    return [float(value) for value in given]
+    return [float(value) for value in budgets]

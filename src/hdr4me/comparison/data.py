@@ -24,7 +24,7 @@ _ROWS = 1 << 17
 _SIZE = 2**20 + 1  # the number of inputs of a fine channel, for dimensions that encode values as positions
 
 
-def named(names: Iterable[str]) -> str:
+def subject(names: Iterable[str]) -> str:
     """Names of columns and the verb, as the subject of a sentence."""
     listed = list(names)
     more = f" and {len(listed) - 5:,} more" if len(listed) > 5 else ""
@@ -93,13 +93,13 @@ def _own_schema(table: pa.Table, columns: list[str] | None) -> tuple[pa.Table, S
         raise InvalidInput("no column is left to compare: " + "; ".join(notes))
     schema = Schema(dimensions)
     chosen = table.select(list(schema.names))
-    whole = chosen.drop_null()
-    if whole.num_rows < chosen.num_rows:
-        gaps = chosen.num_rows - whole.num_rows
+    complete = chosen.drop_null()
+    if complete.num_rows < chosen.num_rows:
+        gaps = chosen.num_rows - complete.num_rows
         notes.append(f"{gaps:,} of {chosen.num_rows:,} rows have missing values and are left out")
-    if whole.num_rows < 10:
-        raise InvalidInput(f"{whole.num_rows} rows without missing values: at least 10 are needed")
-    return whole, schema, notes
+    if complete.num_rows < 10:
+        raise InvalidInput(f"{complete.num_rows} rows without missing values: at least 10 are needed")
+    return complete, schema, notes
 
 
 def _dimension(name: str, column: Any) -> Dimension | str:

@@ -136,8 +136,8 @@ def predicted(survey: Survey, table: pa.Table, statistic: str) -> Prediction | N
 def supported(survey: Survey, statistic: str) -> bool:
     """Whether the survey's channels can estimate a statistic."""
     rule = STATISTICS[_ASKED.get(statistic, (statistic, {}))[0]]
-    asked = ((survey.schema.dimensions[j], x.channel) for x in survey.questions for j in x.dimensions)
-    return all(rule.supports(dimension, channel) for dimension, channel in asked)
+    channels = ((survey.schema.dimensions[j], x.channel) for x in survey.questions for j in x.dimensions)
+    return all(rule.supports(dimension, channel) for dimension, channel in channels)
 
 
 def _scaled(schema: Schema, statistic: str) -> tuple[str, Callable[[Floats], Floats]]:

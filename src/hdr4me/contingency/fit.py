@@ -79,9 +79,9 @@ class Joint:
             logs[clique] = logs[clique] - logsumexp(logs[clique])
         for child, parent in self._tree:
             shared = self._shared(child, parent)
-            whole = _log_sum(logs[parent], self.cliques[parent], shared)
+            total = _log_sum(logs[parent], self.cliques[parent], shared)
             logs[child] = logs[child] + _spread(
-                whole - upward[child], shared, self.cliques[child], self.shape
+                total - upward[child], shared, self.cliques[child], self.shape
             )
         self.beliefs = [np.exp(log) for log in logs]
 
@@ -90,8 +90,8 @@ class Joint:
 
     def home(self, names: Iterable[int]) -> int | None:
         """The smallest clique that holds the attributes."""
-        wanted = set(names)
-        found = [c for c, clique in enumerate(self.cliques) if wanted <= set(clique)]
+        required = set(names)
+        found = [c for c, clique in enumerate(self.cliques) if required <= set(clique)]
         return min(found, key=lambda c: prod(self.cells(self.cliques[c])), default=None)
 
     def tables(self, wanted: Sequence[Names]) -> dict[Names, Floats]:
@@ -142,15 +142,15 @@ class Joint:
         order = [c for c in range(len(self.cliques)) if c not in parents] + [child for child, _ in self._tree]
         for c in order:
             clique, belief = self.cliques[c], self.beliefs[c]
-            given = [j for j in clique if j in known]
+            conditions = [j for j in clique if j in known]
             new = [j for j in clique if j not in known]
             if not new:
                 continue
-            axes = [clique.index(j) for j in given + new]
-            flat = belief.transpose(axes).reshape(prod(self.cells(given)), -1)
+            axes = [clique.index(j) for j in conditions + new]
+            flat = belief.transpose(axes).reshape(prod(self.cells(conditions)), -1)
             group = (
-                np.ravel_multi_index([rows[:, j] for j in given], self.cells(given))
-                if given
+                np.ravel_multi_index([rows[:, j] for j in conditions], self.cells(conditions))
+                if conditions
                 else np.zeros(n, int)
             )
             drawn = np.zeros(n, np.int64)

@@ -53,8 +53,8 @@ def tables(tally: Tally) -> Tables:
     >>> survey = hd.Survey(hd.table_schema(schema), epsilon=4.0)
     >>> client = hd.Client(survey)
     >>> record = {"smoker": "yes", "cough": "yes", "asthma": "no"}
-    >>> found = tables(hd.Tally(survey).add(client.report(record) for _ in range(3000)))
-    >>> bool(found.table("smoker", "cough").shares[1, 1] > 0.9)
+    >>> result = tables(hd.Tally(survey).add(client.report(record) for _ in range(3000)))
+    >>> bool(result.table("smoker", "cough").shares[1, 1] > 0.9)
     True
     """
     answer, leaves = tally.estimate(), dict[str, Dimension]()
@@ -485,9 +485,9 @@ class Contingency:
         cells = np.moveaxis(np.arange(self.shares.size).reshape(self.shares.shape), axis, 0).reshape(k, -1)
         error = np.sqrt([_in_order(self.covariance, own).sum() for own in cells])
         margin = self.shares.sum(axis=1 - axis)
-        kept = max(int((margin > SIGNIFICANT * error).sum()), min(2, k))
-        matrix = np.zeros((kept, k))
-        matrix[np.minimum(np.arange(k), kept - 1), np.argsort(-margin)] = 1.0
+        n_separate = max(int((margin > SIGNIFICANT * error).sum()), min(2, k))
+        matrix = np.zeros((n_separate, k))
+        matrix[np.minimum(np.arange(k), n_separate - 1), np.argsort(-margin)] = 1.0
         return matrix
 
 

@@ -43,21 +43,21 @@ def perturb_any(columns: Columns, survey: Survey, n: int, vectors: Vectors, draw
     inputs = _inputs(records, survey, asked, draws) if narrow else asked
     for q, users, where in _by_question(asked, len(survey.questions)):
         dimensions, response = survey.questions[q].dimensions, survey.questions[q].channel.response
-        given = response.encode(records, dimensions, users, draws) if response.wide else inputs[where]
-        made = response.to_bytes(response.sample(given, draws))
+        encoded = response.encode(records, dimensions, users, draws) if response.wide else inputs[where]
+        made = response.to_bytes(response.sample(encoded, draws))
         reports[(*where, slice(2, 2 + made.shape[1]))] = made
     return reports.reshape(n, survey.report_size)
 
 
-def _by_question(asked: Numbers, n_questions: int) -> Iterator[tuple[int, Numbers, tuple[Any, Any]]]:
+def _by_question(questions: Numbers, n_questions: int) -> Iterator[tuple[int, Numbers, tuple[Any, Any]]]:
     """Each question with an answer, the users who answer it, and its positions in `asked`."""
     if n_questions == 1:  # a slice is much faster than an array of positions
-        yield 0, np.arange(len(asked)), (slice(None), 0)
+        yield 0, np.arange(len(questions)), (slice(None), 0)
         return
-    order = np.argsort(asked.astype(np.uint16), axis=None, kind="stable")
-    bounds = np.searchsorted(asked.ravel()[order], np.arange(n_questions + 1))
+    order = np.argsort(questions.astype(np.uint16), axis=None, kind="stable")
+    bounds = np.searchsorted(questions.ravel()[order], np.arange(n_questions + 1))
     for q in np.flatnonzero(np.diff(bounds)).tolist():
-        users, places = np.divmod(order[bounds[q] : bounds[q + 1]], asked.shape[1])
+        users, places = np.divmod(order[bounds[q] : bounds[q + 1]], questions.shape[1])
         yield q, users, (users, places)
 
 

@@ -198,18 +198,18 @@ def _counted(
     blocks: Iterable[tuple[str, Block]], survey: Survey, keep: bool, names: Names | None
 ) -> Iterator[pa.RecordBatch]:
     counts = Tally(survey) if names is None else PairCounts(survey, names)
-    kept = _Kept()
+    rejected_reports = _Kept()
     try:
         for where, block in blocks:
             if isinstance(counts, Tally):
-                counts.add_read(block, on_rejected=kept.add if keep else None, where=where)
-                yield from kept.batches()
+                counts.add_read(block, on_rejected=rejected_reports.add if keep else None, where=where)
+                yield from rejected_reports.batches()
             elif len(block.rows):
                 counts.add_block(block.rows)
     except FormatError as error:
         yield rows_of(SCHEMA, {"fault": as_fault(error)})
         return
-    yield from kept.batches(last=True)
+    yield from rejected_reports.batches(last=True)
     yield rows_of(SCHEMA, {"partial": to_vector(counts).astype("<i8").tobytes()})
 
 

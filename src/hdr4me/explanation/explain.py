@@ -104,9 +104,9 @@ def _together(survey: Survey) -> list[str]:
     several = [question for question in survey.questions if len(question.dimensions) > 1]
     for question in several[:_SHOWN]:
         names = [survey.schema.names[j] for j in question.dimensions]
-        shown = listed([*names[: _SHOWN - 1], "…", names[-1]] if len(names) > _SHOWN else names)
+        named = listed([*names[: _SHOWN - 1], "…", names[-1]] if len(names) > _SHOWN else names)
         both = "both" if len(names) == 2 else f"all {len(names)}"
-        text = f"{shown} are one question: one randomized answer covers {both}."
+        text = f"{named} are one question: one randomized answer covers {both}."
         if question.channel.mechanism == "agreement":
             text += " Each of these numbers is first rounded at random to one end of its range."
         sentences.append(text)
@@ -191,8 +191,8 @@ def example_report(survey: Survey) -> str:
 
 def _sent(survey: Survey) -> list[Block]:
     record, report = _example_record(survey), example_report(survey)
-    shown = dict(list(record.items())[:8])
-    more = "" if len(shown) == len(record) else f" (and {len(record) - len(shown):,} more values)"
+    example = dict(list(record.items())[:8])
+    more = "" if len(example) == len(record) else f" (and {len(record) - len(example):,} more values)"
     one_stage = survey.memoized_epsilon == survey.epsilon
     fresh = "The next report of the same person has new noise." if one_stage else ""
     return section(
@@ -200,7 +200,7 @@ def _sent(survey: Survey) -> list[Block]:
         "Your values do not leave your device. For each question that it answers, the device replaces your value with "
         "a random value. The survey defines the probabilities. The random value is often far from the true value; this "
         "protects you.",
-        f"Example: for a person with these values{more}: `{_cut(json.dumps(shown, ensure_ascii=False))}`",
+        f"Example: for a person with these values{more}: `{_cut(json.dumps(example, ensure_ascii=False))}`",
         f"the device could send this report, and nothing else: `{_cut(report)}`",
         "The long hexadecimal number identifies the survey. In each answer the first number is the index of the "
         f"question, and the other numbers are the randomized value. {fresh} The report contains no name, no time and "

@@ -49,8 +49,8 @@ class Deviation(Prediction):
     Examples
     --------
     >>> import hdr4me as hd
-    >>> found = hd.deviation(hd.mechanism("duchi", epsilon=1.0), users=10_000, dims=4, sampled=4)
-    >>> found.n_coordinates, bool(found.probability_within(0.1) > 0.9)
+    >>> result = hd.deviation(hd.mechanism("duchi", epsilon=1.0), users=10_000, dims=4, sampled=4)
+    >>> result.n_coordinates, bool(result.probability_within(0.1) > 0.9)
     (4, True)
     """
 
@@ -318,12 +318,12 @@ def _matrix(given: Any) -> Floats | None:
 def _row(given: Any, j: int, dims: int) -> Any:
     """Dimension j's part of an argument that has one entry per dimension (nested), or one for all."""
 
-    def whole(x: Any) -> bool:
+    def is_number(x: Any) -> bool:
         return x is None or isinstance(x, str) or hasattr(x, "ppf")
 
-    if whole(given) or (isinstance(given, np.ndarray) and given.ndim == 1):
+    if is_number(given) or (isinstance(given, np.ndarray) and given.ndim == 1):
         return given
-    if not any(whole(x) or isinstance(x, (Sequence, np.ndarray)) for x in given):
+    if not any(is_number(x) or isinstance(x, (Sequence, np.ndarray)) for x in given):
         return given
     if len(given) != dims:
         raise InvalidInput(f"{len(given)} entries are not allowed for dims = {dims}: one per dimension")

@@ -79,8 +79,8 @@ class Prediction:
 
     Examples
     --------
-    >>> found = Prediction(np.zeros(2), np.array([0.01, 0.04]), np.array([1, 3]))
-    >>> found.probability_within(0.2).round(3).tolist(), round(found.tolerance(0.95), 3)
+    >>> result = Prediction(np.zeros(2), np.array([0.01, 0.04]), np.array([1, 3]))
+    >>> result.probability_within(0.2).round(3).tolist(), round(result.tolerance(0.95), 3)
     ([0.954, 0.683, 0.683, 0.683], 0.392)
     """
 
@@ -364,10 +364,10 @@ def _covariance(
         square += each.T @ each / users
         mean += each.sum(axis=0) / users
         for question in survey.questions:
-            asked, optional = question.dimensions, gaps[question.dimensions[0]]
-            own = np.concatenate([part[j] for j in asked], axis=1)
-            c = block_diag(*(weights[j] for j in asked))
-            at = np.ix_(*2 * [np.concatenate([rows[j] for j in asked])])
+            dims, optional = question.dimensions, gaps[question.dimensions[0]]
+            own = np.concatenate([part[j] for j in dims], axis=1)
+            c = block_diag(*(weights[j] for j in dims))
+            at = np.ix_(*2 * [np.concatenate([rows[j] for j in dims])])
             found = question.channel.response.covariance(own, np.full(n, 1.0 / n), optional=optional)
             noise[at] += n / users * (c @ found @ c.T)
     spread = square - np.outer(mean, mean)

@@ -84,20 +84,20 @@ def tolerance_within(
 ) -> float:
     """The smallest ξ that all coordinates keep with this probability; infinite if there is none."""
 
-    def kept(tolerance: float) -> bool:
+    def holds(tolerance: float) -> bool:
         with np.errstate(divide="ignore"):
             within = np.log(probability_within_small(variances, counts, tolerance, largest))
         return bool(np.asarray(numbers, np.float64) @ within >= math.log(probability))
 
     widest = math.sqrt(float(np.max(variances)))
     low, high = 0.0, 4 * widest
-    while not kept(high):
+    while not holds(high):
         high *= 2
         if high > 1e9 * math.sqrt(widest**2 + 1e-300):
             return math.inf
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (low, middle) if kept(middle) else (middle, high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
     return high
 
 

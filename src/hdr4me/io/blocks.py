@@ -45,15 +45,15 @@ def to_wire(rows: Bytes, survey: Survey) -> tuple[Bytes, NDArray[np.int32]]:
         return rows.reshape(-1), np.arange(0, rows.size + 1, survey.report_size, dtype=np.int32)
     sizes = _sizes(survey)
     slots = rows.reshape(len(rows), survey.sampled, survey.slot_size)
-    asked = questions_of(slots)
-    if asked.size and asked.max() >= len(sizes):
+    questions = questions_of(slots)
+    if questions.size and questions.max() >= len(sizes):
         raise InvalidInput(
-            f"a report answers question {asked.max()}, but the survey has {len(sizes)} questions"
+            f"a report answers question {questions.max()}, but the survey has {len(sizes)} questions"
         )
-    used = sizes[asked]
-    kept = np.arange(survey.slot_size) < used[:, :, None]
+    used = sizes[questions]
+    payload = np.arange(survey.slot_size) < used[:, :, None]
     offsets = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int32)
-    return slots[kept], offsets
+    return slots[payload], offsets
 
 
 def from_wire(data: Bytes, offsets: NDArray[np.int64], survey: Survey) -> tuple[Bytes, NDArray[np.bool_]]:
@@ -68,11 +68,11 @@ def from_wire(data: Bytes, offsets: NDArray[np.int64], survey: Survey) -> tuple[
     good = np.ones(n, bool)
     for slot in range(survey.sampled):
         good &= at + 2 <= ends
-        asked = np.full(n, _NOBODY)
+        questions = np.full(n, _NOBODY)
         places = np.flatnonzero(good)
-        asked[places] = questions_of(data[at[places, None] + np.arange(2)])
-        known = asked < len(sizes)
-        size = np.where(known, sizes[np.where(known, asked, 0)], 2)
+        questions[places] = questions_of(data[at[places, None] + np.arange(2)])
+        known = questions < len(sizes)
+        size = np.where(known, sizes[np.where(known, questions, 0)], 2)
         good &= at + size <= ends
         for width in np.unique(size[good]).tolist():
             chosen = np.flatnonzero(good & (size == width))

@@ -110,16 +110,16 @@ def infer_schema(
         return {name: given[pattern] for name, pattern in by.items()}
 
     bounds, lists, chosen = expanded(ranges or {}), expanded(categories or {}), expanded(defaults or {})
-    wanted = expanded(dict.fromkeys(optional, True))
-    asked = dict.fromkeys(name for x in (kinds if columns is None else columns) for name in matching(x))
-    if twice := [name for name in asked if name in bounds and name in lists]:
+    optional_names = expanded(dict.fromkeys(optional, True))
+    selected = dict.fromkeys(name for x in (kinds if columns is None else columns) for name in matching(x))
+    if twice := [name for name in selected if name in bounds and name in lists]:
         raise InvalidInput(f"{shown(twice)}: a range and categories are given, only one of them applies")
     lacks = {
         "number": "numeric columns without a range",
         "text": "text columns without categories",
         "time": "columns of dates or times without a range (or categories: weekday, month or hour)",
     }
-    undeclared = [x for x in asked if x not in bounds and x not in lists]
+    undeclared = [x for x in selected if x not in bounds and x not in lists]
     found_lacks = [
         f"{what}: {shown(names)}"
         for kind, what in lacks.items()
@@ -131,7 +131,8 @@ def infer_schema(
             + (" (the first line may be a record, so columns are numbered)" if unknown else "")
         )
     return Schema(
-        _dimension(x, kinds[x], bounds.get(x), lists.get(x), chosen.get(x), x in wanted) for x in asked
+        _dimension(x, kinds[x], bounds.get(x), lists.get(x), chosen.get(x), x in optional_names)
+        for x in selected
     )
 
 

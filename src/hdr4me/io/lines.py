@@ -145,18 +145,18 @@ def _chunks(file: BufferedReader, survey: Survey) -> Iterator[_Chunk]:
     shape = _shape(survey)
     room = min(_CHUNK, os.fstat(file.fileno()).st_size or _CHUNK)  # not more than the size of a small file
     memory = np.empty(0 if shape is None else room, np.uint8).data
-    held = 0  # bytes of an incomplete line at the beginning of the buffer
-    while shape is not None and (more := file.readinto(memory[held:])):
-        end = _after_last_feed(memory[: held + more])
-        if not end and held + more == len(memory):  # a line is longer than a chunk: continue line by line
-            held = len(memory)
+    carried = 0  # bytes of an incomplete line at the beginning of the buffer
+    while shape is not None and (more := file.readinto(memory[carried:])):
+        end = _after_last_feed(memory[: carried + more])
+        if not end and carried + more == len(memory):  # a line is longer than a chunk: continue line by line
+            carried = len(memory)
             break
         if end:
             yield _parsed(memory, end, survey, shape)
-        held += more - end
-        memory[:held] = memory[end : end + held]
-    if held:
-        file.seek(-held, os.SEEK_CUR)
+        carried += more - end
+        memory[:carried] = memory[end : end + carried]
+    if carried:
+        file.seek(-carried, os.SEEK_CUR)
     lines = _lines(file, longest_line(survey) + len(_MARK) + 1)
     while some := list(islice(lines, MOST_REJECTED)):
         some_rows = np.zeros((len(some), survey.report_size), np.uint8)

@@ -255,12 +255,12 @@ def _read_parquet(
     # Without pre-buffering a row group is streamed; each column has its own small buffer.
     buffer = max(1 << 14, min(1 << 20, _COLUMN_BYTES // len(names)))
     with ExitStack() as stack:
-        opened = _open_binary(path, stack)
-        schema = pq.read_schema(opened)
+        source = _open_binary(path, stack)
+        schema = pq.read_schema(source)
         _check_names(path, schema.names, names)
         file: Any = stack.enter_context(
             pq.ParquetFile(
-                opened,
+                source,
                 pre_buffer=False,
                 buffer_size=buffer,
                 read_dictionary=[name for name in texts if is_text(schema.field(name).type)],
@@ -303,11 +303,11 @@ def _check_names(what: str, found: Sequence[str], names: Sequence[str], *, in_me
     """Raise an error if a name is absent or duplicated."""
     missing = [name for name in names if name not in set(found)]
     if missing:
-        shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        names_of_missing = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
         there = ", ".join(map(repr, found[:8])) + (", ..." if len(found) > 8 else "")
         if in_memory and not is_header(found, (), names):  # they may be a record that was read as a header
             there = f"{len(found):,} with other names"
-        raise FormatError(f"{what} has no column {shown}: its columns are {there}")
+        raise FormatError(f"{what} has no column {names_of_missing}: its columns are {there}")
     if len(set(found)) < len(found):
         raise FormatError(f"{what} has two columns of the same name; rename one of them")
 

@@ -51,8 +51,8 @@ class Rejected:
         """The sentence of an error: without the content if that is not a report, since it may be a record."""
         if self.reason is Reason.MALFORMED:
             return printable(f"{self.where}: {self.reason.text}")
-        shown = self.content if len(self.content) <= 80 else self.content[:77] + "..."
-        return printable(f"{self.where}: {self.reason.text}: {shown}")
+        excerpt = self.content if len(self.content) <= 80 else self.content[:77] + "..."
+        return printable(f"{self.where}: {self.reason.text}: {excerpt}")
 
 
 OnRejected = Callable[[Rejected], None]

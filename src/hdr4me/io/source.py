@@ -63,10 +63,10 @@ class RecordFiles:
         date_format: str | None = None,
         sheet: str | None = None,
     ) -> None:
-        given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-        if not given:
-            raise InvalidInput.of("paths", given, "at least one file of records")
-        object.__setattr__(self, "paths", tuple(os.fspath(path) for path in given))
+        listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        if not listed:
+            raise InvalidInput.of("paths", listed, "at least one file of records")
+        object.__setattr__(self, "paths", tuple(os.fspath(path) for path in listed))
         object.__setattr__(self, "encoding", None if encoding is None else _encoding(encoding))
         object.__setattr__(self, "delimiter", None if delimiter is None else _delimiter(delimiter))
         for name, mark in (("decimal", decimal), ("thousands", thousands)):
@@ -187,12 +187,12 @@ def open_text(path: str, encoding: str | None = None) -> Iterator[Text]:
     name = "standard input" if path == STANDARD_INPUT else path
     with ExitStack() as stack:
         piped = path == STANDARD_INPUT
-        whole: Any = sys.stdin.buffer if piped else stack.enter_context(Path(path).open("rb"))
-        start, whole = _peek(whole, 4)
+        stream: Any = sys.stdin.buffer if piped else stack.enter_context(Path(path).open("rb"))
+        start, stream = _peek(stream, 4)
         for magic, method in _COMPRESSED.items():
             if start.startswith(magic):
-                inflated = pa.CompressedInputStream(pa.PythonFile(whole, "r"), method)
-                start, whole = _peek(_stream(_rest(inflated)), 4)
+                inflated = pa.CompressedInputStream(pa.PythonFile(stream, "r"), method)
+                start, stream = _peek(_stream(_rest(inflated)), 4)
         if not start:
             raise FormatError(f"{name} is empty")
         if start == b"PAR1" or start == b"ARRO":
@@ -201,11 +201,11 @@ def open_text(path: str, encoding: str | None = None) -> Iterator[Text]:
             )
         used = encoding or next((kind for kind, marks in _MARKS.items() if start.startswith(marks)), "utf-8")
         if used not in ("utf-8", "utf-8-sig"):
-            whole = _stream(_decoded(name, whole, used), BLOCK)
-        head = whole.read(BLOCK).removeprefix(codecs.BOM_UTF8)
+            stream = _stream(_decoded(name, stream, used), BLOCK)
+        head = stream.read(BLOCK).removeprefix(codecs.BOM_UTF8)
         if not head.strip():
             raise FormatError(f"{name} is empty")
-        yield Text(path, name, encoding, head, _stream(chain([head], _rest(whole)), BLOCK))
+        yield Text(path, name, encoding, head, _stream(chain([head], _rest(stream)), BLOCK))
 
 
 def _peek(stream: Any, size: int) -> tuple[bytes, io.BufferedReader]:

@@ -171,7 +171,7 @@ def _breaks(line: str) -> int:
 
 def _not_there(missing: Sequence[str], header: Sequence[str], mark: str) -> str:
     """The rest of an error about missing columns; it names others only if the first line is known to be a header."""
-    shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
+    names = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
     near = {_simplified(name): name for name in header}
     for name in missing:
         if f"{name} (1)" in header:
@@ -180,7 +180,7 @@ def _not_there(missing: Sequence[str], header: Sequence[str], mark: str) -> str:
             return f"{name!r}; did you mean {near[_simplified(name)]!r}?"
     by = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}.get(mark, repr(mark))
     return (
-        f"{shown}: its first line has {len(header):,} field{'s' * (len(header) > 1)}, "
+        f"{names}: its first line has {len(header):,} field{'s' * (len(header) > 1)}, "
         f"separated by {by}, and must be a header with the names of the columns (--delimiter sets the separator)"
     )
 
@@ -276,14 +276,14 @@ def read_objects(text: Text) -> Iterator[list[dict[str, Any]]]:
         return
     while True:
         piece = text.stream.read(_PIECE)
-        whole, _, rest = (rest + piece).rpartition(b"\n") if piece else (rest, b"", b"")
-        if not piece and not whole:
+        complete, _, rest = (rest + piece).rpartition(b"\n") if piece else (rest, b"", b"")
+        if not piece and not complete:
             break
         if len(rest) > BLOCK:
             raise FormatError(f"{text.name}, line {n_lines + 1:,}: longer than {BLOCK:,} bytes")
-        if not whole:
+        if not complete:
             continue
-        lines = whole.split(b"\n")
+        lines = complete.split(b"\n")
         rows = _objects(lines, text.name, n_lines)
         n_lines += len(lines)
         n_objects += len(rows)
@@ -307,12 +307,12 @@ def _array_of_objects(text: Text) -> list[dict[str, Any]]:
 
 
 def _objects(lines: list[bytes], name: str, before: int) -> list[dict[str, Any]]:
-    kept = [line for line in lines if line.strip()]
+    nonblank = [line for line in lines if line.strip()]
     try:  # one call for all lines is several times faster than one call per line
-        rows = json.loads(b"[" + b",".join(kept) + b"]")
+        rows = json.loads(b"[" + b",".join(nonblank) + b"]")
     except (ValueError, RecursionError):
         rows = None
-    if rows is not None and len(rows) == len(kept) and all(type(row) is dict for row in rows):
+    if rows is not None and len(rows) == len(nonblank) and all(type(row) is dict for row in rows):
         return rows  # type: ignore[no-any-return]
     for number, line in enumerate(lines, before + 1):
         try:

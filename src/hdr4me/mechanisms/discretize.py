@@ -136,9 +136,9 @@ def _bin_means(mechanism: AdditiveNoise, edges: Floats, width: float) -> Floats:
     points = np.concatenate([-outside[::-1], inside, outside])
     middles = (points[:-1] + points[1:]) / 2
     mass = sum(_interval_mass(mechanism, points - t) for t in np.linspace(-1, 1, 21))
-    home = np.clip(np.searchsorted(edges, middles) - 1, 0, edges.size - 2)
-    count = np.bincount(home, weights=mass, minlength=edges.size - 1)
-    total = np.bincount(home, weights=mass * middles, minlength=edges.size - 1)
+    own_bin = np.clip(np.searchsorted(edges, middles) - 1, 0, edges.size - 2)
+    count = np.bincount(own_bin, weights=mass, minlength=edges.size - 1)
+    total = np.bincount(own_bin, weights=mass * middles, minlength=edges.size - 1)
     centers = np.concatenate([[-reach], edges[1:-1], [reach]])
     centers = (centers[:-1] + centers[1:]) / 2
     return np.where(count > 1e-12, total / np.maximum(count, 1e-300), centers)

@@ -100,11 +100,11 @@ def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "unifor
         reach = np.full(2, (2.6 if budget < 2.8 else 1.7) * corner)
         most = 5 if budget <= 1.5 else 7 if budget <= (2.5 if even else 4.5) else 9
         for n_levels in range(most, 2, -2):
-            asked = question(n_levels)
-            rows = solve(budget, asked, reach, coarse=13, fine=161, settled=settled)
+            candidate = question(n_levels)
+            rows = solve(budget, candidate, reach, coarse=13, fine=161, settled=settled)
             if rows.shape[1] <= MAX_CELLS:
                 accepted = (Input("number", n_levels),) * 2
-                return _channel("pair", budget, accepted, *_rounded(budget, rows, asked))
+                return _channel("pair", budget, accepted, *_rounded(budget, rows, candidate))
         raise ArithmeticError(f"no pair design at epsilon = {budget} has at most {MAX_CELLS} cells")
 
     key = {"takes": "pair", "epsilon": budget.hex(), "first": laws[0].key, "second": laws[1].key}
@@ -194,12 +194,12 @@ class Question:
     def symmetries(self) -> Floats:
         """The signed permutation matrices that preserve inputs, prior and cost; the first is the identity."""
         k = self.inputs.shape[1]
-        home = _places(self.inputs)
+        own = _places(self.inputs)
         found = []
         for order in permutations(range(k)):
             for signs in product((1.0, -1.0), repeat=k):
                 g = np.diag(signs)[:, order]
-                moved = [home.get(tuple(key), -1) for key in _key(self.inputs @ g.T).tolist()]
+                moved = [own.get(tuple(key), -1) for key in _key(self.inputs @ g.T).tolist()]
                 if min(moved) < 0 or not np.allclose(self.cost[list(order)], self.cost):
                     continue
                 if np.allclose(self.prior[moved], self.prior, rtol=0, atol=1e-12):

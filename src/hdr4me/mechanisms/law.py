@@ -218,8 +218,8 @@ class UniformMixture(Mechanism):
     def density(self, x: ArrayLike, t: ArrayLike) -> Floats:
         weight, distance, half = self._around(x, t)
         h = np.where(half > 0, half, 1.0)
-        held = (np.abs(distance) <= half) & (half > 0)
-        return np.asarray(np.where(held, weight / (2 * h), 0.0).sum(axis=0))
+        inside = (np.abs(distance) <= half) & (half > 0)
+        return np.asarray(np.where(inside, weight / (2 * h), 0.0).sum(axis=0))
 
     def atoms(self, t: ArrayLike) -> tuple[Floats, Floats]:
         values = self._values(t)

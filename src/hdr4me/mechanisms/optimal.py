@@ -196,17 +196,17 @@ def _split(cells: Measure, epsilon: float, levels: Floats) -> Measure:
     start, width = window_starts(cells, epsilon, levels)
     edges = np.concatenate([[0.0], np.cumsum(cells.mass)])
 
-    def home(place: Floats) -> NDArray[np.int64]:
+    def cell_of(place: Floats) -> NDArray[np.int64]:
         return np.clip(np.searchsorted(edges, place, side="right") - 1, 0, cells.mass.size - 1)
 
     ends = np.concatenate([start[levels <= 0], start[levels >= 0] + width])
-    cell = home(ends)
+    cell = cell_of(ends)
     sliver = 1e-2 * cells.mass.min()
     clear = (ends - edges[cell] > sliver) & (edges[cell + 1] - ends > sliver)
     if cells.mass.size + clear.sum() > MAX_CELLS:
         clear &= np.bincount(cell)[cell] > 1
     cut = np.unique(np.concatenate([edges, ends[clear]]))
-    return Measure(cells.outputs[home((cut[:-1] + cut[1:]) / 2)], np.diff(cut))
+    return Measure(cells.outputs[cell_of((cut[:-1] + cut[1:]) / 2)], np.diff(cut))
 
 
 def _certify(

@@ -117,8 +117,8 @@ def solve(
     pi = np.maximum(-found.ineqlin.marginals[:n_half], 0.0) if prior is None else prior
     pi = pi / pi.sum()
     spread = np.maximum(found.x[:n_light], 0.0) * light
-    whole = np.concatenate([-levels[:0:-1], levels])
-    dual = Dual(whole, unfolded(mu, 1.0), unfolded(nu, -1.0), unfolded(pi, 1.0))
+    all_levels = np.concatenate([-levels[:0:-1], levels])
+    dual = Dual(all_levels, unfolded(mu, 1.0), unfolded(nu, -1.0), unfolded(pi, 1.0))
     return Measure(both, np.concatenate([spread[:0:-1], spread])), dual
 
 

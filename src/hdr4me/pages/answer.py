@@ -190,8 +190,8 @@ def _label(row: Row) -> str:
 
 def _ticks(axes: Axes, labels: list[str]) -> None:
     step = max(1, -(-len(labels) // 12))
-    shown = range(0, len(labels), step)
-    axes.set_xticks(shown, labels[::step], rotation=20 if len(labels) > 4 else 0, fontsize=8)
+    positions = range(0, len(labels), step)
+    axes.set_xticks(positions, labels[::step], rotation=20 if len(labels) > 4 else 0, fontsize=8)
 
 
 def _plain(text: str, most: int = 60) -> str:

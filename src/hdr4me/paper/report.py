@@ -67,7 +67,9 @@ def support_of(verdicts: Sequence[Verdict]) -> Counter[str]:
 def lead_of(verdicts: Sequence[Verdict]) -> str:
     """The number of claims with each verdict, in one sentence."""
     words = Counter(verdict.word for verdict in verdicts)
-    parts = [f"{words[word]} {said[words[word] > 1]}" for word, said in VERDICTS.items() if words[word]]
+    parts = [
+        f"{words[word]} {sentence[words[word] > 1]}" for word, sentence in VERDICTS.items() if words[word]
+    ]
     return f"Of {pluralize(len(verdicts), 'claim')}, {', '.join(parts)}."
 
 
@@ -181,8 +183,8 @@ def errata_blocks() -> list[Block]:
         if item.remark and not found[number - 2].remark:
             parts.append(Heading("Remarks"))
         truth = "Remark" if item.remark else "Correct"
-        said = f"{item.where}. **Printed:** {item.printed}. **{truth}:** {item.right}."
-        parts += section(f"{number}. {item.title}", said, item.derivation, level=3)
+        sentence = f"{item.where}. **Printed:** {item.printed}. **{truth}:** {item.right}."
+        parts += section(f"{number}. {item.title}", sentence, item.derivation, level=3)
         if item.numbers:
             parts.append(Table(["", "value"], [[what, f"{value:.6g}"] for what, value in item.numbers]))
     return parts

@@ -42,8 +42,8 @@ class Study:
     Examples
     --------
     >>> import numpy as np
-    >>> found = study(np.random.default_rng(1).uniform(-1, 1, (1000, 4)), "laplace", epsilon=[4, 8], repeats=10)
-    >>> [(row["epsilon"], row["method"]) for row in found.table][:2]
+    >>> result = study(np.random.default_rng(1).uniform(-1, 1, (1000, 4)), "laplace", epsilon=[4, 8], repeats=10)
+    >>> [(row["epsilon"], row["method"]) for row in result.table][:2]
     [(4.0, 'naive'), (4.0, 'l1')]
     """
 
@@ -132,21 +132,21 @@ def study(
 
     Examples
     --------
-    >>> found = study("gaussian", ["laplace"], epsilon=8.0, methods=("naive", "l1"), repeats=5, dims=8)
-    >>> print(found)
+    >>> result = study("gaussian", ["laplace"], epsilon=8.0, methods=("naive", "l1"), repeats=5, dims=8)
+    >>> print(result)
     <Study of 100,000 users, 1 cell, methods naive, l1>
     """
     chosen = lambda_choice_named(lambda_choice)
-    wanted = tuple(dict.fromkeys(["naive", *methods]))
-    for name in wanted:
+    method_names = tuple(dict.fromkeys(["naive", *methods]))
+    for name in method_names:
         if name not in METHODS:
             raise InvalidInput.of("methods", name, f"use some of {', '.join(METHODS)}")
     sizes = _many(dims) if dims is not None else None
-    whole = _dataset(data, max(sizes) if sizes else None, seed, check_normalization(normalize))
+    dataset = _dataset(data, max(sizes) if sizes else None, seed, check_normalization(normalize))
     own = Own(
-        whole.name,
-        whole.users,
-        sizes or (whole.dims,),
+        dataset.name,
+        dataset.users,
+        sizes or (dataset.dims,),
         tuple(float(e) for e in _many(epsilon)),
         tuple(_many(mechanisms)),
         repeats,
@@ -155,13 +155,13 @@ def study(
     cells = own_cells(own)
 
     def run(cell: Cell) -> CellResult:
-        columns = np.arange(whole.dims)
-        if cell.dims != whole.dims:
-            columns = chosen_dimensions(whole.dims, cell.dims, seed)
-        return run_cell(cell, whole, columns, seed, wanted)
+        columns = np.arange(dataset.dims)
+        if cell.dims != dataset.dims:
+            columns = chosen_dimensions(dataset.dims, cell.dims, seed)
+        return run_cell(cell, dataset, columns, seed, method_names)
 
     with ThreadPoolExecutor(max(workers, 1)) as pool:
-        return Study(tuple(pool.map(run, cells)), chosen, wanted)
+        return Study(tuple(pool.map(run, cells)), chosen, method_names)
 
 
 def _many(given: Any) -> tuple[Any, ...]:

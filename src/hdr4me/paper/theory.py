@@ -68,8 +68,8 @@ def _joint_law(repeats: int, seed: int) -> dict[str, float]:
 
 def _pairs(columns: Floats) -> Floats:
     """|correlation| of every pair of columns."""
-    whole = np.atleast_2d(np.corrcoef(columns.T))
-    return np.abs(whole[np.triu_indices(columns.shape[1], 1)])
+    matrix = np.atleast_2d(np.corrcoef(columns.T))
+    return np.abs(matrix[np.triu_indices(columns.shape[1], 1)])
 
 
 def _one_of_two(repeats: int, seed: int) -> dict[str, float]:

@@ -224,8 +224,10 @@ class Classes:
     @property
     def sds(self) -> Floats:
         """Standard deviations over each group's tolerance; 0 for a group without a tolerance."""
-        asked = np.isfinite(self.scales)
-        return np.where(asked, np.sqrt(self.variances) * self.wider / np.where(asked, self.scales, 1.0), 0.0)
+        required = np.isfinite(self.scales)
+        return np.where(
+            required, np.sqrt(self.variances) * self.wider / np.where(required, self.scales, 1.0), 0.0
+        )
 
     def prediction(self, line: int = 0, *, bounded: bool = False, rows: Rows = ()) -> Prediction:
         """The law of the errors over the tolerances at one m; `bounded` uses Bernstein's bound for small samples."""

@@ -324,8 +324,8 @@ class Plan(Sequence[Option]):
     Examples
     --------
     >>> from hdr4me.planner.ask import plan
-    >>> found = plan(users=10_000, dims=8, epsilon=1.0)
-    >>> found.best.sampled, len(found) == len(found.options)
+    >>> result = plan(users=10_000, dims=8, epsilon=1.0)
+    >>> result.best.sampled, len(result) == len(result.options)
     (1, True)
     """
 

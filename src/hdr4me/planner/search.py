@@ -90,11 +90,11 @@ class Setting:
 
     def deployable(self, candidate: Candidate, m: int) -> bool:
         """Whether a survey can deploy a candidate with m answers per user."""
-        asked = arrangement(candidate.mechanism)
-        if not asked.possible(self.workload, self.epsilon, m):
+        numbers = arrangement(candidate.mechanism)
+        if not numbers.possible(self.workload, self.epsilon, m):
             return False
         if candidate.mechanism in names() and not is_proven(
-            candidate.mechanism, asked.budget(self.epsilon, m)
+            candidate.mechanism, numbers.budget(self.epsilon, m)
         ):
             return False
         return not candidate.method or self._fits(candidate.method, split_budget(self.epsilon, m))
@@ -120,8 +120,8 @@ class Setting:
             tuple(sampled_grid(arrangement(base).n_questions(self.workload))) if sampled is None else sampled
         )
         worst = self.worst if worst is None else worst
-        asked = self.workload, base, method, self.users, self.epsilon, grid
-        return classes(*asked, worst=worst, effort=effort or self.effort)
+        arguments = self.workload, base, method, self.users, self.epsilon, grid
+        return classes(*arguments, worst=worst, effort=effort or self.effort)
 
     def best_sampled(self, candidate: Candidate, rank_by: str = "error") -> int:
         """The m of least error, searched on the grid and between the grid points beside the best one."""

@@ -140,12 +140,12 @@ def _present(option: Option) -> str:
     if not groups:
         return ""
     shares = [group.expected_present for group in groups]
-    taken = " to ".join(dict.fromkeys((percent(min(shares)), percent(max(shares)))))
-    given = [group.present is not None for group in groups]
-    if all(given):
-        return f"Uses the given share of people with an optional value, {taken}."
-    part = " (given for some dimensions)" if any(given) else ""
-    return f"Assumes that {taken} of people have a value{part}; pass --prior FILE to use your own share."
+    range_of_shares = " to ".join(dict.fromkeys((percent(min(shares)), percent(max(shares)))))
+    specified = [group.present is not None for group in groups]
+    if all(specified):
+        return f"Uses the given share of people with an optional value, {range_of_shares}."
+    part = " (given for some dimensions)" if any(specified) else ""
+    return f"Assumes that {range_of_shares} of people have a value{part}; pass --prior FILE to use your own share."
 
 
 def _assumption(plan: Plan) -> str:
@@ -189,10 +189,10 @@ def not_reachable(nearest: Plan, tolerance: float, probability: float, reason: s
     """That no candidate keeps the tolerance, and the nearest tolerance that one does."""
     best = nearest.best
     reached = best.tolerance_joint if nearest.setting.jointly else best.tolerance_each
-    kept = f"±{number(reached)} is" if math.isfinite(reached) else _TOO_FEW
+    nearest_tolerance = f"±{number(reached)} is" if math.isfinite(reached) else _TOO_FEW
     return (
         f"{reason}, the tolerance ±{number(tolerance)} for {best.workload.what} is not reached with "
-        f"{percent(probability)} probability; {kept}"
+        f"{percent(probability)} probability; {nearest_tolerance}"
     )
 
 
@@ -252,8 +252,8 @@ def _units(plan: Plan) -> str:
     if plan.best.schema is None or not math.isfinite(plan.best.tolerance_each):
         return ""
     numbers = [d.name for d in plan.best.schema.dimensions if not d.categories and d.name in plan.own_units]
-    kept = _own(plan, {name: plan.own_units[name]["each"] for name in numbers})
-    return f"In own units, each: {kept}." if kept else ""
+    tolerances = _own(plan, {name: plan.own_units[name]["each"] for name in numbers})
+    return f"In own units, each: {tolerances}." if tolerances else ""
 
 
 def _own(plan: Plan, tolerances: dict[str, float]) -> str:

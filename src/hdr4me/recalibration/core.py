@@ -106,15 +106,15 @@ def recalibrate(
     True
     """
     check_method(method, options, OPTIONS)
-    given = check_inputs(means, standard_errors, bias, slope, domain, steady_errors)
-    n, enhanced = given.means.size, given.calibrated
+    inputs = check_inputs(means, standard_errors, bias, slope, domain, steady_errors)
+    n, enhanced = inputs.means.size, inputs.calibrated
     structure = check_structure(options.get("order"), options.get("groups"), n)
-    noisy = np.flatnonzero(given.noisy)
+    noisy = np.flatnonzero(inputs.noisy)
     # Sorted, so that the result does not depend on the order of the dimensions.
-    keys = (given.calibrated_errors[noisy], given.calibrated[noisy])
+    keys = (inputs.calibrated_errors[noisy], inputs.calibrated[noisy])
     ties = () if structure is None else (structure.group[noisy], structure.position[noisy])
     noisy = noisy[np.lexsort((*ties, *keys))]
-    part = given.only(noisy)
+    part = inputs.only(noisy)
     if not isinstance(options.get("reference", ""), str):
         options = options | {"reference": alongside("reference", options["reference"], n)[noisy]}
     used, share, before, after, best = method, 1.0, 0.0, Measured(0.0, 0.0), None
@@ -146,17 +146,17 @@ def recalibrate(
         method=method,
         used=used,
         share=share,
-        estimated_mean=given.means,
-        estimated_error=given.standard_errors,
+        estimated_mean=inputs.means,
+        estimated_error=inputs.standard_errors,
         enhanced_mean=enhanced,
         weights=λ if used in ("l1", "l2", "sure") else None,
-        guarantee=guarantee(used, given),
+        guarantee=guarantee(used, inputs),
         expected_error_before=before / n,
         expected_error_after=after.value,
         expected_error_uncertainty=after.standard_error,
         expected_error_is_bound=after.bound,
         signal_share=float(signal.mean()),
-        _calibrated=(given.calibrated, given.calibrated_errors),
+        _calibrated=(inputs.calibrated, inputs.calibrated_errors),
         _noisy=noisy,
         _intervals=None if found is None else Intervals(part, found.posterior, found.beliefs),
     )
@@ -256,8 +256,8 @@ class Recalibration:
 
     Examples
     --------
-    >>> found = recalibrate([0.5, -0.5, 0.01], 0.1, method="clip")
-    >>> found.used, found.enhanced_mean.tolist()
+    >>> result = recalibrate([0.5, -0.5, 0.01], 0.1, method="clip")
+    >>> result.used, result.enhanced_mean.tolist()
     ('clip', [0.5, -0.5, 0.01])
     """
 

@@ -63,9 +63,9 @@ def recalibrate_frequencies(
     array([0.595, 0.405, 0.   ])
     """
     check_method(method, options, FREQUENCY_OPTIONS)
-    given = check_inputs(frequencies, standard_errors, None, 1.0, (0.0, 1.0))
-    order = np.lexsort((given.standard_errors, given.means))
-    part = given.only(order)
+    inputs = check_inputs(frequencies, standard_errors, None, 1.0, (0.0, 1.0))
+    order = np.lexsort((inputs.standard_errors, inputs.means))
+    part = inputs.only(order)
     f, s, noisy = part.means, part.standard_errors, part.noisy
     used, share, optimism, after = method, 1.0, 0.0, Measured(0.0, 0.0)
     if noisy.any():
@@ -119,8 +119,8 @@ def _one_report(f: Floats, s: Floats) -> float | None:
     if gaps.size == 0:
         return None
     step = float(gaps.min())
-    whole = np.abs(gaps / step - np.round(gaps / step)).max() < 1e-3
-    return step if whole and step > 0.5 * float(np.median(s)) else None
+    integer_multiples = np.abs(gaps / step - np.round(gaps / step)).max() < 1e-3
+    return step if integer_multiples and step > 0.5 * float(np.median(s)) else None
 
 
 def _evaluate_by_reports(rule: Rule, f: Floats, s: Floats, step: float) -> Evaluation:

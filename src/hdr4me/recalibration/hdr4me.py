@@ -115,9 +115,9 @@ def enhance(
     array([0.  , 0.  , 0.81, 0.  ])
     """
     check_method(method, options, OPTIONS)
-    given = check_inputs(means, standard_errors, bias, 1.0, domain)
-    weights = lambda_star(method, given, options)
-    return (soft_threshold if method == "l1" else shrink)(given.means, weights)
+    inputs = check_inputs(means, standard_errors, bias, 1.0, domain)
+    weights = lambda_star(method, inputs, options)
+    return (soft_threshold if method == "l1" else shrink)(inputs.means, weights)
 
 
 @dataclass(frozen=True)

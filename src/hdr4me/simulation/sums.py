@@ -85,8 +85,8 @@ def simulate(
     Examples
     --------
     >>> from hdr4me.mechanisms import mechanism
-    >>> found = simulate(mechanism("piecewise", epsilon=1.0), np.full((100_000, 2), 0.5), seed=1, sampled=2)
-    >>> bool(np.all(abs(found.mean - 0.5) < 0.05)), found.n_reports.tolist()
+    >>> result = simulate(mechanism("piecewise", epsilon=1.0), np.full((100_000, 2), 0.5), seed=1, sampled=2)
+    >>> bool(np.all(abs(result.mean - 0.5) < 0.05)), result.n_reports.tolist()
     (True, [100000.0, 100000.0])
     """
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:

@@ -264,8 +264,8 @@ class Answer:
         """The rows whose interval (after re-calibration: conservative interval) comes from a small-sample law."""
         if self.stale or self.small_sample is None or (self.intervals is not None and self.method == "raw"):
             return np.zeros(0, np.int64)
-        wanted = self.small_sample.rows(1.0 - (1.0 - confidence) / self._n_joint(simultaneous))
-        return np.flatnonzero((self.n_answers > 1) & wanted)
+        small = self.small_sample.rows(1.0 - (1.0 - confidence) / self._n_joint(simultaneous))
+        return np.flatnonzero((self.n_answers > 1) & small)
 
     def _without_law(self) -> NDArray[np.int64]:
         """The rows with a small sample whose statistic has neither a small-sample law nor intervals of its own."""
@@ -411,9 +411,9 @@ def _largest(answer: Answer, rows: list[Row], confidence: float, simultaneous: b
     else:
         low, high = joint_interval(answer, confidence)
     order, found = significantly_largest(answer.value, low, high)
-    shown = found[found <= SHOWN]
+    largest = found[found <= SHOWN]
     more = found[(found > SHOWN) & (found <= len(rows) // 2)]
-    number = int(shown[-1]) if shown.size else int(more[0]) if more.size else 0
+    number = int(largest[-1]) if largest.size else int(more[0]) if more.size else 0
     exact = set(answer._small_sample_rows(1.0 - (1.0 - confidence) / len(rows), False).tolist())
     part = []
     for i in order[: min(max(number, 1), SHOWN)].tolist():

@@ -254,8 +254,8 @@ def _vectors_among_present(counted: Counted, j: int) -> Part:
         share, share_error = float(part.value[0]), float(part.error[0])
         not_significant = not share > SIGNIFICANT * share_error
         y, ratio = mean[:-1], mean[:-1] / (share or np.nan)
-        kept = np.clip(ratio, -1.0, 1.0)
+        clipped = np.clip(ratio, -1.0, 1.0)
         present = 1.0 + 2.0 * mean[-1] + square[-1]
-        spread = square[:-1] - 2.0 * kept * y + kept**2 * present - (y - kept * share) ** 2
-        error = np.sqrt(np.maximum(spread, least * (1.0 + kept**2)) / (r - 1)) / abs(share)
+        spread = square[:-1] - 2.0 * clipped * y + clipped**2 * present - (y - clipped * share) ** 2
+        error = np.sqrt(np.maximum(spread, least * (1.0 + clipped**2)) / (r - 1)) / abs(share)
     return Part(j, labels, ratio, error, r, scaled=True, not_significant=not_significant)

@@ -132,8 +132,8 @@ def narrowed(
     excess = np.clip(noisy, 0.0, CERTAIN * deviation)
     up, down = np.array([tails(_Z, last < k - 1, first > 0) for first, last in zip(i, j, strict=True)]).T
     reach = up * np.sqrt(above) + down * np.sqrt(below) + excess.sum(axis=1)
-    whole = one / sum(n)
-    gain, worst = 2 * _Z * np.sqrt(whole) / reach, both / whole
+    one_round = one / sum(n)
+    gain, worst = 2 * _Z * np.sqrt(one_round) / reach, both / one_round
     best = int(np.argmax(np.where(worst <= MOST_ERROR, gain, 0.0)))
     found = Range(float(ends[i[best]]), float(ends[j[best]]), float(gain[best]), float(worst[best]))
     return found if worst[best] <= MOST_ERROR and found.gain >= WORTH else Range()

@@ -125,8 +125,8 @@ def _means(answer: Answer, method: str, options: dict[str, Any]) -> _Part | None
 
 def _known(answer: Answer, *statistics: str) -> Rows:
     """The rows of these statistics that have a standard error."""
-    wanted = np.array([name in statistics for name in answer.statistics], bool)
-    return np.flatnonzero(np.isfinite(answer.scaled_error) & ~answer.not_significant & wanted)
+    selected = np.array([name in statistics for name in answer.statistics], bool)
+    return np.flatnonzero(np.isfinite(answer.scaled_error) & ~answer.not_significant & selected)
 
 
 def _for_small_samples(

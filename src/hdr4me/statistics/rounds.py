@@ -104,15 +104,15 @@ def refine(
     >>> rows = np.array(survey.questions[0].channel.weights)
     >>> pilot.counts[:] = rows[10] * 100_000 >> 32  # all of them near 75
     >>> pilot.n_reports = int(pilot.counts.sum())
-    >>> found = refine(pilot)
-    >>> found.survey.schema["delay"].high < 400, found.control >= 0.2
+    >>> result = refine(pilot)
+    >>> result.survey.schema["delay"].high < 400, result.control >= 0.2
     (True, True)
     """
     survey = pilot.survey
     if not pilot.n_reports:
         raise InvalidInput("the pilot has no reports: a range cannot be chosen from an empty tally")
-    shown = _with_shape(survey)
-    if not shown:
+    with_shape = _with_shape(survey)
+    if not with_shape:
         raise InvalidInput(
             "the reports do not determine the distribution of any number, so no range can be narrowed: "
             "create the pilot with square_wave, piecewise or optimal at ε above 0.05; categories, selections, vectors "
@@ -120,7 +120,7 @@ def refine(
         )
     if users is not None and (type(users) is not int or users < 1):
         raise InvalidInput.of("users", users, "a positive integer")
-    found = shapes(pilot, shown)
+    found = shapes(pilot, with_shape)
     designed = mechanism == "designed"
     mechanism = NEXT if designed else mechanism
     if isinstance(mechanism, str):
@@ -247,8 +247,11 @@ def _weights(survey: Survey, ranges: dict[int, Range]) -> dict[str, int]:
             width = 2.0 if marginal.indicator else (found.high - found.low) / 2
             total += width**2 * _noise(marginal) * question.channel.response.n_coordinates(place)
         need.append(total)
-    whole = [max(1, isqrt(round(10_000 * x / max(need)))) for x in need]
-    return {survey.schema.names[q.dimensions[0]]: w for q, w in zip(survey.questions, whole, strict=True)}
+    integer_weights = [max(1, isqrt(round(10_000 * x / max(need)))) for x in need]
+    return {
+        survey.schema.names[q.dimensions[0]]: w
+        for q, w in zip(survey.questions, integer_weights, strict=True)
+    }
 
 
 def combine(rounds: Sequence[Counted], *, same_population: bool | None = None) -> Answer:

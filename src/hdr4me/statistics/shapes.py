@@ -221,8 +221,8 @@ def _design(law: Floats, target: Floats, reference: Floats, r: float, reach: flo
     least, mean, error = float(best[0]), 0.5, 1.0
     for _ in range(_ROUNDS):
         trade = reach / (np.sqrt(r) * max(error, _FLAT))
-        wanted = solve_triangular(root, trade * (target - mean) + 1.0, trans="T")
-        dual = nnls(root, wanted, maxiter=50 * len(wanted))[0]
+        residual = solve_triangular(root, trade * (target - mean) + 1.0, trans="T")
+        dual = nnls(root, residual, maxiter=50 * len(residual))[0]
         u = ((dual @ a) / b - 1.0) / trade + mean
         u += max(0.0, float((target - a @ u).max()))
         mean, before = float(b @ u), error

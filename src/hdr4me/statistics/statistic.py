@@ -215,12 +215,12 @@ def ask(
     """
     if not hasattr(counted, "layout"):
         raise InvalidInput(f"a statistic is estimated from a Tally, not from a {type(counted).__name__}")
-    asked, survey = STATISTICS[statistic], counted.survey
+    requested, survey = STATISTICS[statistic], counted.survey
     if dimensions is None:
-        dimensions = [x.name for j, x in enumerate(survey.schema) if _supports(asked, counted, j)]
+        dimensions = [x.name for j, x in enumerate(survey.schema) if _supports(requested, counted, j)]
     names = [dimensions] if isinstance(dimensions, str) else list(dimensions)
-    parts = asked.named(counted, names, **options)
-    return answer_of(counted, [(asked.name, part) for part in parts], options.get("progress"))
+    parts = requested.named(counted, names, **options)
+    return answer_of(counted, [(requested.name, part) for part in parts], options.get("progress"))
 
 
 def _supports(statistic: Statistic, counted: Counted, j: int) -> bool:

@@ -42,8 +42,8 @@ class _Listed(Dimension):
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         if "categories_file" in fields and "categories" not in fields:
             name, rest = str(fields.get("name")), dict(fields)
-            wanted = CategoryFile.from_dict(name, rest.pop("categories_file"))
-            fields = {**rest, "categories": find(name, wanted), "file": wanted.name}
+            file = CategoryFile.from_dict(name, rest.pop("categories_file"))
+            fields = {**rest, "categories": find(name, file), "file": file.name}
         return super().from_dict(fields)
 
 

@@ -70,10 +70,10 @@ def digest(labels: Iterable[str]) -> str:
 
 def remember(labels: Iterable[str]) -> str:
     """Keep a list in this process, so that documents with its hash can be loaded; returns the hash."""
-    kept = tuple(labels)
-    key = digest(kept)
+    stored = tuple(labels)
+    key = digest(stored)
     _known.pop(key, None)
-    _known[key] = kept
+    _known[key] = stored
     while len(_known) > 1 and sum(map(len, _known.values())) > _REMEMBERED:
         del _known[next(iter(_known))]
     return key

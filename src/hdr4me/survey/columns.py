@@ -319,16 +319,16 @@ class VectorColumn(Column):
         self._dimension, column = dimension, columns[0]
         found = np.full((len(column), dimension.length), np.nan)
         there, right = _fill(column, dimension, found)
-        whole = np.isfinite(found)
-        some = whole.any(axis=1)
+        finite = np.isfinite(found)
+        some = finite.any(axis=1)
         if dimension.optional:
             there &= some | ~right
-        found[~whole] = 0.0
+        found[~finite] = 0.0
         largest = np.maximum(np.abs(found).max(axis=1), 1e-300)
         norm = largest * np.sqrt(np.square(found / largest[:, None]).sum(axis=1))
         found /= np.maximum(norm, dimension.norm)[:, None]
         found = np.round(found * _ONE) / _ONE
-        unknown, high = there & ~whole.all(axis=1), norm > dimension.norm * (1 + 1e-12)
+        unknown, high = there & ~finite.all(axis=1), norm > dimension.norm * (1 + 1e-12)
         self._counts = int((~there).sum()), int(unknown.sum()), 0, int(high.sum())
         self.points = np.column_stack([found, some - 1.0]) if dimension.optional else found
         self.array = pa.array(np.zeros(len(column)))

@@ -49,10 +49,10 @@ class _Composed(Dimension):
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        given = fields.get(cls.kind)
-        if not isinstance(given, list):
+        parts = fields.get(cls.kind)
+        if not isinstance(parts, list):
             raise FormatError(f"dimension {fields.get('name')!r}: {cls.kind} must be a list of dimensions")
-        return super().from_dict({**fields, cls.kind: [dimension_from_dict(item) for item in given]})
+        return super().from_dict({**fields, cls.kind: [dimension_from_dict(item) for item in parts]})
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {self.kind: [part.to_dict() for part in self.parts]}
@@ -71,8 +71,8 @@ class _Composed(Dimension):
 
     def _each(self, value: Any) -> list[tuple[Dimension, Any]]:
         """Each part with its raw value; all values are missing unless there is one for each part."""
-        given = isinstance(value, list | tuple) and len(value) == len(self.parts)
-        return list(zip(self.parts, value if given else (None,) * len(self.parts), strict=True))
+        complete = isinstance(value, list | tuple) and len(value) == len(self.parts)
+        return list(zip(self.parts, value if complete else (None,) * len(self.parts), strict=True))
 
     def quality(self, value: Any) -> str:
         found = [part.quality(own) for part, own in self._each(value)]

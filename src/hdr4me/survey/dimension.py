@@ -94,9 +94,11 @@ class Dimension(ABC):
     def to_dict(self) -> dict[str, Any]:
         """The dimension in a survey document: `name`, `type` and all parameters that are neither None nor False."""
         needed, optional = _parameters(type(self))
-        given = {name: getattr(self, name) for name in (*needed, *optional)}
-        kept = {key: value for key, value in given.items() if value is not None and value is not False}
-        return {"name": self.name, "type": self.kind} | kept
+        parameters = {name: getattr(self, name) for name in (*needed, *optional)}
+        document = {
+            key: value for key, value in parameters.items() if value is not None and value is not False
+        }
+        return {"name": self.name, "type": self.kind} | document
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
@@ -228,17 +230,19 @@ class Dimension(ABC):
     def faults(self) -> dict[str, Fault]:
         """The treatment of faulty values, by the names in `FAULTS`."""
         default = getattr(self, "fallback", getattr(self, "default", None))
-        shown = f"{default:g}" if isinstance(default, float) else repr(default) if default else "the default"
+        replacement = (
+            f"{default:g}" if isinstance(default, float) else repr(default) if default else "the default"
+        )
         optional = bool(getattr(self, "optional", self.has_gaps))
-        missing = Fault("missing", "" if optional else f"and count as {shown}", optional)
+        missing = Fault("missing", "" if optional else f"and count as {replacement}", optional)
         if self.categories:
             what = self._unknown or "none of the categories"
-            return {"missing": missing, "unknown": Fault(what, f"and count as {shown}")}
+            return {"missing": missing, "unknown": Fault(what, f"and count as {replacement}")}
         low, high = self.bounds
         return {
             "missing": missing,
             "unknown": Fault(
-                self._unknown or "not numbers", f"and count as {'missing' if optional else shown}"
+                self._unknown or "not numbers", f"and count as {'missing' if optional else replacement}"
             ),
             "low": Fault(f"below {low:g}", f"and count as {low:g}"),
             "high": Fault(f"above {high:g}", f"and count as {high:g}"),

@@ -48,10 +48,10 @@ def check_questions(schema: Schema, questions: tuple[Question, ...]) -> None:
     """Raise InvalidInput unless each dimension is in one question, in order, with a channel that accepts it."""
     if not all(question.dimensions for question in questions):
         raise InvalidInput("a question has no dimension; it needs at least one")
-    asked = [j for question in questions for j in question.dimensions]
-    if not all(type(j) is int and 0 <= j < len(schema) for j in asked):
+    dims = [j for question in questions for j in question.dimensions]
+    if not all(type(j) is int and 0 <= j < len(schema) for j in dims):
         raise InvalidInput("a question names a dimension that the schema does not have")
-    if sorted(asked) != list(range(len(schema))):
+    if sorted(dims) != list(range(len(schema))):
         raise InvalidInput("every dimension must be in exactly one question")
     if [question.dimensions[0] for question in questions] != sorted(q.dimensions[0] for q in questions):
         raise InvalidInput("questions must be in the order of their first dimensions")
@@ -90,8 +90,8 @@ def check_budget(epsilon: Any, sampled: Any, n_questions: int) -> None:
         positive = False
     if not positive:
         raise InvalidInput.of("epsilon", epsilon, "it must be positive and at most 65536")
-    whole = hasattr(sampled, "__index__") and not isinstance(sampled, bool)
-    if not whole or not 1 <= sampled <= n_questions:
+    is_integer = hasattr(sampled, "__index__") and not isinstance(sampled, bool)
+    if not is_integer or not 1 <= sampled <= n_questions:
         raise InvalidInput.of(
             "sampled", sampled, f"it must be between 1 and the number of questions, {n_questions}"
         )

@@ -82,9 +82,9 @@ class Schema:
     def _repr_html_(self) -> str:
         from hdr4me.pages.html import paragraph, table
 
-        shown = self.dimensions[:_SHOWN]
-        rows = [[x.name, x.kind, _parameters(x)] for x in shown]
-        more = len(self) - len(shown)
+        listed = self.dimensions[:_SHOWN]
+        rows = [[x.name, x.kind, _parameters(x)] for x in listed]
+        more = len(self) - len(listed)
         return table(["dimension", "type", "parameters"], rows) + (
             paragraph(f"… and {more:,} more") if more else ""
         )
@@ -154,8 +154,8 @@ class Schema:
 
 def _parameters(dimension: Dimension) -> str:
     """The parameters of a dimension in one line."""
-    given = {key: value for key, value in dimension.to_dict().items() if key not in ("name", "type")}
-    text = ", ".join(f"{key} = {value!r}" for key, value in given.items())
+    parameters = {key: value for key, value in dimension.to_dict().items() if key not in ("name", "type")}
+    text = ", ".join(f"{key} = {value!r}" for key, value in parameters.items())
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
 
 

@@ -386,13 +386,13 @@ def questions_html(
     """A table of the first questions for notebooks; `row` gives the cells that follow the dimensions."""
     from hdr4me.pages import html
 
-    shown = [
+    rows = [
         (", ".join(survey.schema.names[j] for j in question.dimensions), *row(q))
         for q, question in enumerate(survey.questions[:_SHOWN])
     ]
-    rest = len(survey.questions) - len(shown)
+    rest = len(survey.questions) - len(rows)
     more = html.paragraph(f"… and {rest:,} more questions") if rest else ""
-    return html.paragraph(title) + html.table(("question", *columns), shown) + more
+    return html.paragraph(title) + html.table(("question", *columns), rows) + more
 
 
 def _check(schema: Any, epsilon: Any, sampled: Any, name: Any) -> None:

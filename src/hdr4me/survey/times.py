@@ -57,8 +57,8 @@ class Moment(NamedTuple):
             there = None if day is None else date.fromisoformat(day)
             if hours is None:
                 return cls(there, None)
-            whole = 3600 * int(hours) + 60 * int(minutes) + int(seconds or 0)
-            clock = whole * 1_000_000 + int((fraction or "").ljust(6, "0")[:6])
+            seconds_of_day = 3600 * int(hours) + 60 * int(minutes) + int(seconds or 0)
+            clock = seconds_of_day * 1_000_000 + int((fraction or "").ljust(6, "0")[:6])
             return cls(there, clock, _offset(zone)) if clock <= _DAY else None
         except Exception:  # a value may be an object that raises any exception
             return None

@@ -84,11 +84,11 @@ class PairCounts:
         layout = Layout.of(survey)
         status = count_any(reports, survey, layout, np.zeros(layout.size, np.int64))
         slots = reports[status == 0].reshape(-1, survey.sampled, survey.slot_size)
-        asked = slots[:, :, 0].astype(np.int64) | slots[:, :, 1].astype(np.int64) << 8
+        questions = slots[:, :, 0].astype(np.int64) | slots[:, :, 1].astype(np.int64) << 8
         for (first, second), counts in self.counts.items():
-            both = np.flatnonzero((asked == first).any(axis=1) & (asked == second).any(axis=1))
+            both = np.flatnonzero((questions == first).any(axis=1) & (questions == second).any(axis=1))
             if both.size:
-                at = [self._counters(slots[both], asked[both] == q, q) for q in (first, second)]
+                at = [self._counters(slots[both], questions[both] == q, q) for q in (first, second)]
                 index = at[0][:, :, None] * counts.shape[1] + at[1][:, None, :]
                 counts += np.bincount(index.ravel(), minlength=counts.size).reshape(counts.shape)
         return self

@@ -102,10 +102,10 @@ class Agreement(Family):
         found = 0
         for place in range(self.size - 1, -1, -1):
             ways = comb(place, t)  # number of choices in which all t positions are below this one
-            taken = number >= ways
-            number -= ways if taken else 0
-            found = found << 1 | taken
-            t -= taken
+            included = number >= ways
+            number -= ways if included else 0
+            found = found << 1 | included
+            t -= included
         return found
 
     def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:

@@ -119,10 +119,10 @@ class CodebookMarginal(Marginal):
 
     def worst_share(self, κ: float) -> float:
         """The variance is a quadratic function of the share, with its maximum at an end or at the vertex."""
-        everybody, nobody = self.optional_moments([0.0, np.nan]).variance([0.0, 1.0])
-        middle = 0.5 + (everybody - nobody) / (2 * κ) if κ else 0.0
+        all_present, none_present = self.optional_moments([0.0, np.nan]).variance([0.0, 1.0])
+        middle = 0.5 + (all_present - none_present) / (2 * κ) if κ else 0.0
         f = np.array([0.0, 1.0, min(max(middle, 0.0), 1.0)])
-        return float(np.max(f * everybody + (1 - f) * nobody + κ * f * (1 - f)))
+        return float(np.max(f * all_present + (1 - f) * none_present + κ * f * (1 - f)))
 
 
 @lru_cache(maxsize=1)

@@ -103,8 +103,8 @@ class PrivSet(SetFamily):
         shared = 1 + sum([word >= ways for ways in self.ways[:-1]])
         mine = _shuffled(own, min(self.most, self.chosen), draws)
         rest = _shuffled(others, self.chosen, draws)
-        taken = shared if heavy else 0
-        return tuple(sorted([*mine[:taken], *rest[: self.chosen - taken]]))
+        n_shared = shared if heavy else 0
+        return tuple(sorted([*mine[:n_shared], *rest[: self.chosen - n_shared]]))
 
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
         every, none = comb(self.n_items - 1, self.chosen - 1), comb(self.size - 1, self.chosen - 1)

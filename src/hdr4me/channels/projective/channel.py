@@ -111,10 +111,10 @@ class Projective(Family):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         made = super().from_dict({key: value for key, value in document.items() if key != "modulus"})
-        wanted = made.to_dict().get("modulus", "no modulus")
-        if document.get("modulus", "no modulus") != wanted:
+        expected = made.to_dict().get("modulus", "no modulus")
+        if document.get("modulus", "no modulus") != expected:
             raise FormatError(
-                f"modulus = {document.get('modulus')!r} is not allowed: the field of {made.order} elements has {wanted}"
+                f"modulus = {document.get('modulus')!r} is not allowed: a field of {made.order} elements has {expected}"
             )
         return made
 

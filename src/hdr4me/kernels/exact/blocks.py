@@ -286,14 +286,14 @@ def column_block(columns, plan, start, stop, halves, words, spare, scratch, out)
     values, cells = np.empty(rows * m), np.empty(rows * m, np.uint32)
     drawn, cursor = _draw(spare, d), 0
     for first in range(start, stop, rows):
-        wanted = min(first + rows, stop)
-        last, cursor = _sample(columns, d, m, drawn, cursor, scratch, dims, first, wanted)
+        target = min(first + rows, stop)
+        last, cursor = _sample(columns, d, m, drawn, cursor, scratch, dims, first, target)
         positions(columns, plan, dims, first, last, values, cells)
         a, b = (first - start) * m, (last - start) * m
         part = cells[: b - a]
         point(part, words[a:b], halves[a:b], plan.bits)
         finish(part, dims[: b - a], words[a:b], plan.table, plan.bits, out[3 * first * m : 3 * last * m])
-        if last < wanted:
+        if last < target:
             return last
     return stop
 

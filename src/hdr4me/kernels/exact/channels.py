@@ -26,8 +26,8 @@ def ways() -> NDArray[np.uint64]:
 @njit(inline="always")
 def _decoded(number, t, bits, below):  # type: ignore[no-untyped-def]
     """Decode one position of a number that encodes t positions: the number, t and the bits after this step."""
-    taken = np.uint64(number >= below)
-    return number - (below & (_0 - taken)), t - taken, bits << _1 | taken
+    included = np.uint64(number >= below)
+    return number - (below & (_0 - included)), t - included, bits << _1 | included
 
 
 @kernel()

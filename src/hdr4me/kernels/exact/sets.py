@@ -81,20 +81,20 @@ def unsorted_subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ign
     """The same as `subsets`, but the dimensions of a subset are in the order in which they were drawn."""
     if m == 1 or 2 * m > d:
         return subsets(d, m, drawn, cursor, scratch, out, at, count)
-    taken, end = np.uint64(cursor), np.uint64(drawn.size)
+    used, end = np.uint64(cursor), np.uint64(drawn.size)
     have = np.uint64(at)
     for done in range(count):
         first, wanted = have, have + np.uint64(m)
-        while have < wanted and taken < end:
-            chosen = np.uint64(drawn[taken])
-            taken += _1
+        while have < wanted and used < end:
+            chosen = np.uint64(drawn[used])
+            used += _1
             out[have] = np.uint16(chosen)
             have += _mark(scratch, chosen)
         for i in range(first, have):
             scratch[np.uint64(out[i]) >> _6] = np.uint64(0)
         if have < wanted:
-            return done, np.int64(taken)
-    return count, np.int64(taken)
+            return done, np.int64(used)
+    return count, np.int64(used)
 
 
 @kernel()
@@ -115,20 +115,20 @@ def subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-un
     if d <= 64:
         return _subsets_of_one_word(d, m, drawn, cursor, out, at, count)
     n_words = np.uint64((d + 63) >> 6)
-    taken, end = np.uint64(cursor), np.uint64(drawn.size)
+    used, end = np.uint64(cursor), np.uint64(drawn.size)
     complement = 2 * m > d
-    wanted = np.uint64(d - m if complement else m)
+    marked = np.uint64(d - m if complement else m)
     position = np.uint64(at)
     for done in range(count):
         have = np.uint64(0)
-        while have < wanted and taken < end:
-            chosen = np.uint64(drawn[taken])
-            taken += _1
+        while have < marked and used < end:
+            chosen = np.uint64(drawn[used])
+            used += _1
             have += _mark(scratch, chosen)
             _mark(scratch, (n_words << _6) + (chosen >> _6))
-        if have < wanted:
+        if have < marked:
             scratch[:] = np.uint64(0)
-            return done, np.int64(taken)
+            return done, np.int64(used)
         if complement:
             _complement(d, n_words, scratch)
         for summary in range(n_words, np.uint64(scratch.size)):
@@ -148,7 +148,7 @@ def subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-un
                         break
                     position += np.uint64(1 + SLACK)
                 position = following
-    return count, np.int64(taken)
+    return count, np.int64(used)
 
 
 @kernel()
@@ -264,7 +264,7 @@ def dense_sets(planes, c, b, halves, width, v, inputs, heavy, members, out, at):
     n_words = (v + 63) >> 6
     biased = np.uint64((1 << 16) % (v - 1))
     mask = np.zeros(n_words, np.uint64)
-    taken, end = 0, halves.size
+    used, end = 0, halves.size
     size = out.itemsize
     last = np.uint64(n_words - 1)
     low = (_1 << (d & _63)) - _1  # of the last word the bits below d; none if d is a multiple of 64
@@ -286,9 +286,9 @@ def dense_sets(planes, c, b, halves, width, v, inputs, heavy, members, out, at):
         have = np.int64(0)
         for j in range(n_words):
             have += np.int64(ones(mask[j]))
-        while have >= width and taken < end:
-            product = np.uint64(halves[taken]) * d
-            taken += 1
+        while have >= width and used < end:
+            product = np.uint64(halves[used]) * d
+            used += 1
             if product & _LOW_16 >= biased:
                 chosen = product >> _16
                 before = mask[chosen >> _6]
@@ -298,9 +298,9 @@ def dense_sets(planes, c, b, halves, width, v, inputs, heavy, members, out, at):
         if have >= width:
             return i
         chosen = _0
-        while have < width and taken < end:
-            product = np.uint64(halves[taken]) * d
-            taken += 1
+        while have < width and used < end:
+            product = np.uint64(halves[used]) * d
+            used += 1
             if product & _LOW_16 >= biased:
                 chosen = product >> _16
                 before = mask[chosen >> _6]
@@ -354,14 +354,14 @@ def listed_sets(words, entries, width, v, inputs, heavy, members, out, at):  # t
     """`dense_sets` with sets and replaceable elements from a list (`listed`): one 32-bit word decides."""
     d, bound = np.uint64(v - 1), np.uint64(entries.size)
     biased = (_1 << _32) % bound
-    taken = 0
+    used = 0
     n_bytes = (v + 7) >> 3
     for i in range(at, inputs.size):
         while True:
-            if taken == words.size:
+            if used == words.size:
                 return i
-            product = np.uint64(words[taken]) * bound
-            taken += 1
+            product = np.uint64(words[used]) * bound
+            used += 1
             if product & _LOW_32 >= biased:
                 break
         entry = entries[product >> _32]

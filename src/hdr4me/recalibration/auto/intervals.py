@@ -35,13 +35,13 @@ class Intervals:
     def around(self, estimate: Floats, level: float, kind: str) -> tuple[Floats, Floats]:
         """The interval of each dimension, extended where needed to contain the estimate."""
         part = self.part
-        given = (part.calibrated, part.calibrated_errors, part.low, part.high, level)
+        arguments = (part.calibrated, part.calibrated_errors, part.low, part.high, level)
         if kind == "average":
-            found = average_interval(*given, estimate, part.calibrated_steady)
+            found = average_interval(*arguments, estimate, part.calibrated_steady)
         elif kind == "credible":
             found = self.posterior.interval(level, self.beliefs)
         else:
-            found = conservative_interval(*given)
+            found = conservative_interval(*arguments)
         return containing(estimate, *found)
 
 

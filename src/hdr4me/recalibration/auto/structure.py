@@ -60,13 +60,13 @@ def check_structure(order: ArrayLike | None, groups: Sequence[Any] | None, dims:
 
 def _positions(order: ArrayLike, dims: int) -> Floats:
     try:
-        given = list(np.asarray(order, dtype=object))
-        position = np.array([np.nan if p is None else float(p) for p in given], dtype=np.float64)
+        positions = list(np.asarray(order, dtype=object))
+        position = np.array([np.nan if p is None else float(p) for p in positions], dtype=np.float64)
     except (TypeError, ValueError) as error:
         rule = "it must have one number for each mean, or None for a mean without position"
         raise InvalidInput.of("order", order, rule) from error
     check_length("order", position.size, dims)
-    absent = np.array([p is None for p in given])
+    absent = np.array([p is None for p in positions])
     check_elements(~absent & ~np.isfinite(position), "order", position, "it must be a finite number or None")
     return position
 
@@ -286,12 +286,12 @@ def blocks(structure: Structure, s: Floats, low: float, high: float) -> list[Blo
 
 def structured(parts: Sequence[Block], posterior: Posterior, x: Floats) -> list[Belief]:
     """The posterior of each block's dimensions under its structure, which has even prior odds."""
-    whole = any(part.index.size == x.size for part in parts)
-    alone = np.empty(0) if whole or not parts else posterior.log_marginal()
+    complete = any(part.index.size == x.size for part in parts)
+    alone = np.empty(0) if complete or not parts else posterior.log_marginal()
     out = []
     for part in parts:
         found = part.fit(x[part.index])
-        rival = posterior.log_evidence if whole else float(alone[part.index].sum())
+        rival = posterior.log_evidence if complete else float(alone[part.index].sum())
         curve = edged(found.mean, found.variance, posterior.cells.low, posterior.cells.high)
         plain = part.plain_log_evidence(x[part.index])
         probability, confirmed = (
