@@ -13,7 +13,7 @@ import statsmodels.api as sm
 
 import hdr4me as hd
 from hdr4me.checks import check_statistic
-from hdr4me.statistics import STATISTICS, Counted, Part
+from hdr4me.statistics import STATISTICS, Part, TallyLike
 from hdr4me.statistics.coordinates import Coordinates
 
 # Visits to a doctor in a year of 60 people: counts with many zeros and a long tail.
@@ -57,8 +57,8 @@ def test_own_statistics_of_optional_numbers_pass() -> None:
 class Overconfident(Coordinates):
     """A mean whose intervals have half of their width."""
 
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        parts = super().parts(counted, dimensions, **options)
+    def parts(self, tally: TallyLike, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        parts = super().parts(tally, dimensions, **options)
         return [replace(part, error=part.error / 2, small_sample=None) for part in parts]
 
 

@@ -136,7 +136,7 @@ def test_tolerances_are_in_own_units() -> None:
     found = plan(
         users=336_776, schema=_schema(), epsilon=2.0, tolerance={"delay": 4.0, "late": 0.02}, **setting
     )
-    assert found.asked == pytest.approx(0.02)  # the smaller of 4/120 and 0.02
+    assert found.requested == pytest.approx(0.02)  # the smaller of 4/120 and 0.02
     kept = found.own_units
     assert set(kept) == {"delay", "late"}
     assert kept["delay"]["each"] == pytest.approx(4.0 / 0.02 * found.best.tolerance_each)

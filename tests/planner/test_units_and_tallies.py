@@ -28,7 +28,7 @@ def test_a_unit_is_part_of_the_document_and_must_be_a_word() -> None:
 def test_a_tolerance_may_name_the_unit_that_the_schema_gives() -> None:
     plain = plan(tolerance={"delay": 5.0}, **SETTING)  # type: ignore[arg-type]
     named = plan(tolerance={"delay": "5 min"}, **SETTING)  # type: ignore[arg-type]
-    assert named.asked_own == plain.asked_own == {"delay": 5.0}
+    assert named.requested_own == plain.requested_own == {"delay": 5.0}
     assert "delay ±5 min is kept" in named.summary
     assert "means" not in named.summary  # nothing is asked of the distance, and nothing is promised of it
     assert " min is kept with 95 % probability. " in named.summary

@@ -88,7 +88,7 @@ class Joint:
     def _shared(self, child: int, parent: int) -> Names:
         return tuple(j for j in self.cliques[child] if j in self.cliques[parent])
 
-    def home(self, names: Iterable[int]) -> int | None:
+    def clique_of(self, names: Iterable[int]) -> int | None:
         """The smallest clique that holds the attributes."""
         required = set(names)
         found = [c for c, clique in enumerate(self.cliques) if required <= set(clique)]
@@ -98,7 +98,7 @@ class Joint:
         """The tables of attributes that share a clique; sums over leading attributes are shared."""
         found: dict[Names, Floats] = {}
         for c, clique in enumerate(self.cliques):
-            own, rest, left = self.beliefs[c], clique, [x for x in wanted if self.home(x) == c]
+            own, rest, left = self.beliefs[c], clique, [x for x in wanted if self.clique_of(x) == c]
             while left:
                 for names in [x for x in left if x[0] == rest[0]]:
                     found[names] = own.sum(axis=tuple(i for i, j in enumerate(rest) if j not in names))
@@ -108,7 +108,7 @@ class Joint:
 
     def table(self, names: Names) -> Floats:
         """The table of any attributes; those that share no clique are joined along the tree."""
-        if self.home(names) is not None:
+        if self.clique_of(names) is not None:
             return self.tables([names])[names]
         needed = self._conditionals()
         while gone := {j for own, _ in needed for j in own} - set(names):
@@ -180,7 +180,7 @@ def fit(shape: Sequence[int], measured: Sequence[Measured], margins: Sequence[Fl
     """
     measured = [table.agreeing(margins) for table in measured if table.free]
     model = Joint(shape, cliques_of(shape, measured, margins))
-    used = [table for table in measured if model.home(table.names) is not None]
+    used = [table for table in measured if model.clique_of(table.names) is not None]
     wanted = [table.names for table in used]
     potentials = [np.zeros(model.cells(clique)) for clique in model.cliques]
     for j, margin in enumerate(margins):
@@ -211,7 +211,7 @@ def fit(shape: Sequence[int], measured: Sequence[Measured], margins: Sequence[Fl
             break
         slopes = [np.zeros(model.cells(clique)) for clique in model.cliques]
         for c, clique in enumerate(model.cliques):
-            _add_slopes(slopes[c], clique, [t for t in active if model.home(t.names) == c], tables)
+            _add_slopes(slopes[c], clique, [t for t in active if model.clique_of(t.names) == c], tables)
         before = loss(tables, active)
         while True:
             moved = [potential - step * slope for potential, slope in zip(potentials, slopes, strict=True)]

@@ -34,7 +34,7 @@ from hdr4me.io import Reason, Rejected, Report
 from hdr4me.io.arrow import binary_format, reasons_of, rows_as_blocks, valid_bits
 from hdr4me.io.blocks import MOST_REJECTED, Block, from_wire
 from hdr4me.io.files import block_rows_of, read_blocks
-from hdr4me.io.lines import parse_line, shown
+from hdr4me.io.lines import excerpt, parse_line
 from hdr4me.io.parquet import read_parquet
 from hdr4me.io.report import QUARANTINE_BYTES, left_out_lines, pack
 from hdr4me.io.source import RecordFiles
@@ -328,7 +328,7 @@ def _text_blocks(column: Any, survey: Survey, where: str, first: int) -> Iterato
             if isinstance(found, Report):
                 rows.append(pack(found.answers, survey))
             elif found is not None:
-                content = "" if line is None else shown(line, survey)
+                content = "" if line is None else excerpt(line, survey)
                 bad.append(Rejected(found, f"{where}, row {number}", content))
         packed = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), survey.report_size)
         yield Block(packed, range(len(rows)), bad)  # already checked: counting does not reject any of them

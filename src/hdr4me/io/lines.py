@@ -55,7 +55,7 @@ def parse_line(line: bytes, survey: Survey) -> Report | Reason | None:
         return Reason.MALFORMED
 
 
-def shown(line: bytes, survey: Survey) -> str:
+def excerpt(line: bytes, survey: Survey) -> str:
     """The part of a line that a quarantine keeps."""
     return _content(line)[: longest_line(survey)].decode("utf-8", errors="replace")
 
@@ -115,7 +115,7 @@ class _Seen:
         self.n_lines += len(good)
 
     def _rejected(self, reason: Reason, line: bytes, number: int) -> Rejected:
-        content = shown(line, self.survey)
+        content = excerpt(line, self.survey)
         if reason is Reason.FOREIGN:
             self.foreign = self.foreign or survey_of(content)
         else:

@@ -49,10 +49,10 @@ def cached_design(key: Mapping[str, Any], make: Callable[[], TableChannel]) -> T
         fields = {name: value for name, value in stored["channel"].items() if name != "kind"}
         return TableChannel.from_dict(fields) if stored["key"] == text else None
 
-    return kept(name, make, lambda channel: {"key": text, "channel": channel.to_dict()}, unpack)
+    return cached(name, make, lambda channel: {"key": text, "channel": channel.to_dict()}, unpack)
 
 
-def kept(
+def cached(
     name: str,
     make: Callable[[], T],
     pack: Callable[[T], Any],
@@ -70,8 +70,8 @@ def kept(
                 if directory is not None:
                     save(directory / name, pack(found))
             _memory[directory, name] = found
-        kept: T = _memory[directory, name]
-        return kept
+        item: T = _memory[directory, name]
+        return item
 
 
 def save(path: Path, stored: Any) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hdr4me.channels.proof import check_epsilon
 from hdr4me.channels.table.channel import MAX_CELLS
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.cache import kept
+from hdr4me.mechanisms.cache import cached
 from hdr4me.mechanisms.law import Floats
 from hdr4me.mechanisms.program import (
     Dual,
@@ -58,7 +58,7 @@ def optimal(epsilon: float, objective: Objective = "max") -> TableMechanism:
     if objective not in ("max", "mean"):
         raise InvalidInput(f"objective = {objective!r} is not allowed: use 'max' or 'mean'")
     budget = float(epsilon)
-    return kept(
+    return cached(
         f"optimal-v{DESIGN_VERSION}-{objective}-{budget.hex()}.json",
         lambda: design(budget, objective),
         _packed,

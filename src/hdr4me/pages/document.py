@@ -97,5 +97,5 @@ def _markdown(block: Block) -> str:
         return f"![{block.caption}]({block.name}.png)\n\n{block.caption}"
     lines = [block.columns, ["---"] * len(block.columns), *block.rows]
     return "\n".join(
-        "| " + " | ".join(html.shown(item).replace("|", "\\|") for item in line) + " |" for line in lines
+        "| " + " | ".join(html.cell_text(item).replace("|", "\\|") for item in line) + " |" for line in lines
     )

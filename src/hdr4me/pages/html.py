@@ -71,14 +71,14 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def shown(item: object) -> str:
+def cell_text(item: object) -> str:
     """A cell of a table as text: a dash for None, four digits of a number."""
     return "–" if item is None or item != item else f"{item:.4g}" if isinstance(item, float) else str(item)
 
 
 def _cell(kind: str, item: object) -> str:
     large = isinstance(item, int | float) and 1e4 <= abs(item) < 1e15
-    text = f"{item:,.0f}" if large else shown(item)
+    text = f"{item:,.0f}" if large else cell_text(item)
     if kind and len(text) > _LONG:
         kind = " class='text long'"
     return f"<td{kind}>{html.escape(text)}</td>"

@@ -159,7 +159,7 @@ def plan(
             found = enough[1]
             break
         found = rank(setting, common, chosen, schema, solved, rank_by)
-    found = replace(found, asked=common, asked_own=own, left_out=left_out)
+    found = replace(found, requested=common, requested_own=own, left_out=left_out)
     if statistic != "mean" or quantiles is not None:
         from hdr4me.planner.statistics import by_statistic
 

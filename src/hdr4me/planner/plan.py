@@ -208,8 +208,8 @@ class Option:
         plain = {d.name for d in self.schema or () if not any(size_of(d)[1:])}
         return {row.label: error for row, error in found.items() if row.dimension not in plain}
 
-    def own_units(self, asked: Mapping[str, float], *, common: bool) -> dict[str, dict[str, float]]:
-        """For each dimension asked about, in own units: the tolerance kept alone, with all others, and at worst.
+    def own_units(self, requested: Mapping[str, float], *, common: bool) -> dict[str, dict[str, float]]:
+        """For each requested dimension, in own units: the tolerance kept alone, by all together, and at worst.
 
         With `common`, the joint tolerances are proportional to the requested ones, else to each row's standard error.
         """
@@ -222,11 +222,11 @@ class Option:
         ):
             law = made.prediction(bounded=bounded, rows=made.rows(self.workload, self.schema))
             if of == "each" or not common:
-                kept = law.tolerances(p, jointly=of != "each")
+                tolerances = law.tolerances(p, jointly=of != "each")
             else:
-                kept = law.in_own_units(law.tolerance(p, jointly=True))
-            for row, tolerance in kept.items():
-                scale = asked.get(row.dimension, 1.0)
+                tolerances = law.in_own_units(law.tolerance(p, jointly=True))
+            for row, tolerance in tolerances.items():
+                scale = requested.get(row.dimension, 1.0)
                 if math.isfinite(scale):
                     found.setdefault(row.dimension, {}).setdefault(of, tolerance * scale)
         return found
@@ -311,10 +311,10 @@ class Plan(Sequence[Option]):
     options
         The ways to collect, best first.
     setting
-        What was asked, as the search holds it.
+        The complete problem: workload, users, budget and candidates.
     solved
-        What was solved for: "users", "dims", "epsilon", or nothing.
-    asked, asked_own
+        The quantity that was solved for: "users", "dims", "epsilon", or nothing.
+    requested, requested_own
         The requested tolerance on the scale [−1, 1], and those by dimension in own units.
     statistic, statistic_errors
         What the options are ranked by, and the error of each option.
@@ -332,8 +332,8 @@ class Plan(Sequence[Option]):
     options: tuple[Option, ...]
     setting: Setting = field(repr=False)
     solved: str = ""
-    asked: float | None = None
-    asked_own: Mapping[str, float] = field(default_factory=dict)
+    requested: float | None = None
+    requested_own: Mapping[str, float] = field(default_factory=dict)
     statistic: str = "mean"
     statistic_errors: tuple[float, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -392,11 +392,11 @@ class Plan(Sequence[Option]):
     @cached_property
     def reachable(self) -> bool:
         """Whether a candidate keeps the requested tolerance; true if there is none or the plan was solved for it."""
-        if self.asked is None or self.solved:
+        if self.requested is None or self.solved:
             return True
         p = self.best.probability
         return self.kept >= p or (
-            not self.best.small_sample and self.setting.success(self.asked) >= math.log(p)
+            not self.best.small_sample and self.setting.success(self.requested) >= math.log(p)
         )
 
     @property
@@ -404,10 +404,10 @@ class Plan(Sequence[Option]):
         """The tolerance that is not reached and the one that is, in a sentence; empty if the plan is reachable."""
         if self.reachable:
             return ""
-        assert self.asked is not None
+        assert self.requested is not None
         best, jointly = self.best, self.setting.jointly and self.best.workload.n_coordinates > 1
         return (
-            f"The tolerance ±{number(self.asked)} is not reached{' by all at once' if jointly else ''} with "
+            f"The tolerance ±{number(self.requested)} is not reached{' by all at once' if jointly else ''} with "
             f"{percent(best.probability)} probability; ±{number(self.reached)} is"
         )
 
@@ -419,7 +419,7 @@ class Plan(Sequence[Option]):
 
     def refusal(self) -> NotReachable:
         """The error with the nearest plan, and the users or the ε that would reach the tolerance."""
-        setting, tolerance, probability = self.setting, self.asked, self.best.probability
+        setting, tolerance, probability = self.setting, self.requested, self.best.probability
         assert tolerance is not None
         nearest = rank(setting, None, probability, self.best.schema, "", "error")
         words = f"With {pluralize(setting.users, 'user')} and ε = {setting.epsilon:g}"
@@ -475,18 +475,18 @@ class Plan(Sequence[Option]):
     @property
     def own_units(self) -> dict[str, dict[str, float]]:
         """For each dimension of the schema, in own units, the tolerances kept by the best option."""
-        return self.best.own_units(self.setting.scales, common=self.asked is not None)
+        return self.best.own_units(self.setting.scales, common=self.requested is not None)
 
     def unit(self, name: str) -> str:
         """The unit that the schema gives a number; empty if it gives none."""
         return getattr(self.best.schema[name], "unit", None) or ""
 
     @property
-    def asked_in_units(self) -> dict[str, float]:
+    def requested_in_units(self) -> dict[str, float]:
         """The requested tolerance in each dimension's own units, also where it was given on the scale [−1, 1]."""
-        if self.asked_own or self.asked is None or self.best.schema is None:
-            return dict(self.asked_own)
-        return {d.name: self.asked * d.half_range for d in self.best.schema.dimensions}
+        if self.requested_own or self.requested is None or self.best.schema is None:
+            return dict(self.requested_own)
+        return {d.name: self.requested * d.half_range for d in self.best.schema.dimensions}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -494,7 +494,7 @@ class Plan(Sequence[Option]):
             "summary": self.summary,
             "solved": self.solved,
             **{name: getattr(self.best, name) for name in ("users", "dims", "epsilon", "tolerance")},
-            "tolerances": self.asked_in_units,
+            "tolerances": self.requested_in_units,
             "units": {name: self.unit(name) for name in self.own_units if self.unit(name)},
             "probability": self.best.probability,
             "prior": self.setting.prior_name,

@@ -35,7 +35,7 @@ def summary(plan: Plan) -> str:
         return f"{_of_statistic(plan)} {_sent(plan)}"
     guess = _guess(option)[0]
     useless = f"Not recommended: the guess of {guess}, without any data, has a smaller expected error."
-    promise = _promise_own(plan) if plan.asked_own else _promise(option)
+    promise = _promise_own(plan) if plan.requested_own else _promise(option)
     sentences = [
         "" if option.beats_baseline else useless,
         f"{_opening(plan)}{promise}.",
@@ -62,7 +62,7 @@ def notes(plan: Plan) -> tuple[str, ...]:
         *(f"{sentence}." for sentence in plan.left_out),
         _largest(option),
         _gain(plan),
-        "" if plan.asked_own else _units(plan),
+        "" if plan.requested_own else _units(plan),
         f"Standard errors: {kept}." if kept else "",
         f"A guess of {guess}, without any data, would have {ratio}." if option.beats_baseline else "",
         f"Re-calibration is {option.recalibration.verdict}.",
@@ -124,7 +124,7 @@ def _sent(plan: Plan) -> str:
 
 
 def _gain(plan: Plan) -> str:
-    """How much smaller the error of pairs is than that of numbers asked one at a time."""
+    """How much smaller the error of pairs is than that of numbers in single questions."""
     alone = next((x for x in plan.options if x.mechanism not in (PAIR, BLOCKS)), None)
     if plan.best.mechanism != PAIR or alone is None or alone.mse < 1.05 * plan.best.mse:
         return ""
@@ -153,8 +153,8 @@ def _assumption(plan: Plan) -> str:
     option, single = plan.best, plan.best.workload.n_coordinates == 1
     if plan.setting.worst:
         return "The margins of error hold for any values."
-    if plan.asked_own:
-        worst = _own(plan, {name: plan.own_units[name]["worst_all"] for name in plan.asked_own})
+    if plan.requested_own:
+        worst = _own(plan, {name: plan.own_units[name]["worst_all"] for name in plan.requested_own})
     else:
         ends = [option.worst_tolerance_each] + ([] if single else [option.worst_tolerance_joint])
         useless = _USELESS if option.small_sample and option.workload.numeric else math.inf
@@ -218,7 +218,7 @@ def _promise(option: Option) -> str:
 
 def _promise_own(plan: Plan) -> str:
     """The tolerances of the dimensions that were named; the others have none."""
-    names, p = list(plan.asked_own), percent(plan.best.probability)
+    names, p = list(plan.requested_own), percent(plan.best.probability)
     if not math.isfinite(plan.best.tolerance_each) and plan.best.workload.has_optional:
         return f"no accuracy can be promised for {', '.join(names[:3])}, because {_NO_MEAN}"
     each, together = (
@@ -235,11 +235,11 @@ def _plus_minus(x: float) -> str:
 
 def _asked(plan: Plan) -> str:
     option = plan.best
-    if plan.asked is None or plan.solved:
+    if plan.requested is None or plan.solved:
         return ""
-    own = _own(plan, plan.asked_in_units)
-    scaled = f"±{number(plan.asked)}" + (f" of a range scaled to [-1, 1] ({own})" if own else "")
-    words = f"The tolerance {own if plan.asked_own else scaled} is kept"
+    own = _own(plan, plan.requested_in_units)
+    scaled = f"±{number(plan.requested)}" + (f" of a range scaled to [-1, 1] ({own})" if own else "")
+    words = f"The tolerance {own if plan.requested_own else scaled} is kept"
     each = percent(option.probability_within)
     if option.workload.n_coordinates == 1:
         return f"{words} with {each} probability."

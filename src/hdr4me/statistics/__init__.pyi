@@ -3,8 +3,8 @@ from hdr4me.statistics.intervals import quantile as quantile
 from hdr4me.statistics.rounds import combine as combine
 from hdr4me.statistics.rounds import refine as refine
 from hdr4me.statistics.statistic import STATISTICS as STATISTICS
-from hdr4me.statistics.statistic import Counted as Counted
 from hdr4me.statistics.statistic import Part as Part
 from hdr4me.statistics.statistic import Statistic as Statistic
+from hdr4me.statistics.statistic import TallyLike as TallyLike
 from hdr4me.statistics.statistic import ask as ask
 from hdr4me.statistics.statistic import estimate as estimate

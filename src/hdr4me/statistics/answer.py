@@ -189,7 +189,7 @@ class Answer:
         for name, values in own.items():
             array = isinstance(values, np.ndarray)
             own[name] = values[chosen] if array else tuple(values[i] for i in chosen.tolist())
-        small_sample = None if self.small_sample is None else self.small_sample.taken(chosen)
+        small_sample = None if self.small_sample is None else self.small_sample.subset(chosen)
         return replace(self, **own, intervals=None if whole is None else part, small_sample=small_sample)
 
     @property

@@ -21,7 +21,7 @@ from hdr4me.framework.small_samples import ratio_interval, skew_size, weighted_i
 from hdr4me.statistics.calibrate import sample_variance
 from hdr4me.statistics.intervals import Floats, effective_answers, is_small, quantile
 from hdr4me.statistics.shapes import Shape, least_reach, shapes, shows_shape, why_no_shape
-from hdr4me.statistics.statistic import Counted, Part, Statistic, counts_of, marginal_of
+from hdr4me.statistics.statistic import Part, Statistic, TallyLike, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
 # Labels, and what makes the part.
@@ -56,18 +56,18 @@ class Spread(Statistic):
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         return why_no_shape(self.name, dimension, channel)
 
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+    def parts(self, tally: TallyLike, dimensions: Sequence[int], **options: Any) -> list[Part]:
         progress = options.pop("progress", None)
         rows_of = self.wanted(options)
         self.check_options(options)
-        rows = {j: rows_of(counted.survey.schema.dimensions[j]) for j in dimensions}
-        found = shapes(counted, dimensions, progress)
+        rows = {j: rows_of(tally.survey.schema.dimensions[j]) for j in dimensions}
+        found = shapes(tally, dimensions, progress)
         parts = [
-            part(j, labels, found[j]) if j in found else _unknown(counted, j, labels, self.name == "quantile")
+            part(j, labels, found[j]) if j in found else _unknown(tally, j, labels, self.name == "quantile")
             for j, (labels, part) in rows.items()
         ]
         return [
-            part if has_values(counted, part.dimension) else replace(part, not_significant=True)
+            part if has_values(tally, part.dimension) else replace(part, not_significant=True)
             for part in parts
         ]
 
@@ -119,9 +119,9 @@ class Variance(Spread):
     def supports(self, dimension: Dimension, channel: Channel) -> bool:
         return shows_shape(dimension, channel) and channel.response.marginal().square is not None
 
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+    def parts(self, tally: TallyLike, dimensions: Sequence[int], **options: Any) -> list[Part]:
         self.check_options(options)
-        return [_variance(counted, j, root=self.name == "sd") for j in dimensions]
+        return [_variance(tally, j, root=self.name == "sd") for j in dimensions]
 
 
 HISTOGRAM, DISTRIBUTION = Spread("histogram", _histogram), Spread("distribution", _distribution)
@@ -160,10 +160,10 @@ def _between(dimension: Dimension, edges: Floats) -> Wanted:
     return labels, partial(_shares, low=at[:-1], high=at[1:])
 
 
-def _unknown(counted: Counted, j: int, labels: tuple[str, ...], scaled: bool) -> Part:
+def _unknown(tally: TallyLike, j: int, labels: tuple[str, ...], scaled: bool) -> Part:
     """Rows of a dimension with fewer than two reports."""
     nothing = np.full(len(labels), np.nan)
-    answers = int(counts_of(counted, j).sum())
+    answers = int(counts_of(tally, j).sum())
     return Part(j, labels, nothing, nothing, answers, scaled, intervals=lambda *_: (nothing, nothing))
 
 
@@ -238,24 +238,24 @@ def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, fl
     return float(_GRID[low]), float(_GRID[high])
 
 
-def has_values(counted: Counted, j: int) -> bool:
+def has_values(tally: TallyLike, j: int) -> bool:
     """Whether the share of users with a value is significantly above 0; true for numbers that are not optional."""
-    marginal, counts = marginal_of(counted, j), counts_of(counted, j).astype(np.float64)
+    marginal, counts = marginal_of(tally, j), counts_of(tally, j).astype(np.float64)
     if not marginal.optional or counts.sum() < 2:
         return True
     present, r = marginal.decoders["present"], float(counts.sum())
     return bool(counts @ present / r > SIGNIFICANT * np.sqrt(sample_variance(counts, present) / r))
 
 
-def _variance(counted: Counted, j: int, *, root: bool) -> Part:
+def _variance(tally: TallyLike, j: int, *, root: bool) -> Part:
     """The variance or its root.
 
     With m the mean, V = E[(x − m)²]: for a known m it is a mean of decoded reports, and m is known up to its own
     interval. In small samples, and where the mean is not known well, the interval of V is therefore the union of those
     of E[(x − m)²] over an interval of m.
     """
-    marginal, counts = marginal_of(counted, j), counts_of(counted, j).astype(np.float64)
-    low, high = counted.survey.schema.dimensions[j].bounds
+    marginal, counts = marginal_of(tally, j), counts_of(tally, j).astype(np.float64)
+    low, high = tally.survey.schema.dimensions[j].bounds
     unit = (high - low) / 2
     r = float(counts.sum())
     if r < 2:
@@ -264,12 +264,12 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
     assert square is not None
     present = marginal.decoders.get("present", np.ones(value.size))
     share = float(counts @ present) / r
-    if not has_values(counted, j):
+    if not has_values(tally, j):
         return Part(j, (None,), np.array([np.nan]), np.array([np.nan]), int(r), not_significant=True)
     mean, second = (float(counts @ decode) / r / share for decode in (value, square))
     # To first order V̂ is the mean of `influence` over the reports, divided by the share of users with a value.
     influence = (square - 2 * mean * value - (second - 2 * mean**2) * present) / share
-    error = float(np.sqrt(_finite_variance(counts, influence, marginal, counted.n_reports)))
+    error = float(np.sqrt(_finite_variance(counts, influence, marginal, tally.n_reports)))
     noise_of_mean = sample_variance(counts, (value - mean * present) / share) / r
     found = (second - mean**2 + noise_of_mean) - marginal.step**2 / 6
     effective = effective_answers(r, error, max(skew_size(marginal.rows, influence), 1e-12))
@@ -279,7 +279,7 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
         """The normal intervals of means among users with a value."""
         ratio = decoders @ counts / r / share
         rest = (decoders - np.outer(ratio, present)) / share
-        squared = [_finite_variance(counts, one, marginal, counted.n_reports) for one in rest]
+        squared = [_finite_variance(counts, one, marginal, tally.n_reports) for one in rest]
         reach = float(quantile(level, r)) * np.sqrt(squared)
         return ratio - reach, ratio + reach
 

@@ -70,7 +70,7 @@ class SmallSampleLaw:
         """Which rows have too small a sample for the normal law at this confidence."""
         return is_small(self.effective, confidence)
 
-    def taken(self, chosen: Rows) -> SmallSampleLaw:
+    def subset(self, chosen: Rows) -> SmallSampleLaw:
         """The small-sample law of some of the rows."""
         return SmallSampleLaw(
             self.effective[chosen], lambda confidence, rows: self.ends(confidence, chosen[rows])

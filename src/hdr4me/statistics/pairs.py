@@ -29,7 +29,7 @@ from hdr4me.statistics.intervals import (
     quantile,
 )
 from hdr4me.statistics.shapes import has_law
-from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
+from hdr4me.statistics.statistic import Part, Statistic, TallyLike, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension, Product, Schema, Survey
 
 # The share of a group, and the variances behind a correlation, must be _SIGNIFICANT standard errors above 0, otherwise
@@ -72,12 +72,12 @@ class Covariance(OfTwo):
         what = f"the {self.name} of {dimension.name!r} cannot be estimated"
         return f"{what}: both dimensions must be numbers that are not optional"
 
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+    def parts(self, tally: TallyLike, dimensions: Sequence[int], **options: Any) -> list[Part]:
         j, k = self.two(dimensions, options)
-        value, error, r, law = _covariance(counted, options.get("pair_counts"), j, k)
-        (low, high), (first, last) = (counted.survey.schema.dimensions[i].bounds for i in (j, k))
+        value, error, r, law = _covariance(tally, options.get("pair_counts"), j, k)
+        (low, high), (first, last) = (tally.survey.schema.dimensions[i].bounds for i in (j, k))
         scale = (high - low) / 2 * ((last - first) / 2)
-        label = counted.survey.schema.names[k]
+        label = tally.survey.schema.names[k]
         one = np.zeros(1, np.int64)
         in_units = joined([(1, None if law is None else (law, one))], np.array([scale]), np.zeros(1))
         small_sample = None if in_units is None else (in_units, one)
@@ -90,13 +90,13 @@ class Correlation(Covariance):
 
     name = "correlation"
 
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        (covariance,) = super().parts(counted, dimensions, **options)
+    def parts(self, tally: TallyLike, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        (covariance,) = super().parts(tally, dimensions, **options)
         for i in dimensions:
-            asked = counted.survey.schema.dimensions[i], channel_of(counted.survey, i)[0]
+            asked = tally.survey.schema.dimensions[i], channel_of(tally.survey, i)[0]
             if not VARIANCE.supports(*asked):
                 raise InvalidInput(VARIANCE.refusal(*asked))
-        variances = VARIANCE.parts(counted, dimensions)
+        variances = VARIANCE.parts(tally, dimensions)
         v = np.array([float(part.value[0]) for part in variances])
         e = np.array([float(part.error[0]) for part in variances])
         where, also = (covariance.dimension, covariance.categories), covariance.also
@@ -135,18 +135,18 @@ class By(OfTwo):
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         return f"{self.name} does not support {dimension.name!r}: use a number that is not optional, or a category"
 
-    def named(self, counted: Counted, names: Sequence[str], **options: Any) -> list[Part]:
+    def named(self, tally: TallyLike, names: Sequence[str], **options: Any) -> list[Part]:
         """Shares come from a joint question about both attributes, if the survey has one."""
-        schema = counted.survey.schema
+        schema = tally.survey.schema
         number = joint_question(schema, names) if self.name == "share_by" else None
         if number is None:
-            return super().named(counted, names, **options)
+            return super().named(tally, names, **options)
         self.check_options(options, "pair_counts")
-        return [_shares_by_joint(counted, number, *names)]
+        return [_shares_by_joint(tally, number, *names)]
 
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+    def parts(self, tally: TallyLike, dimensions: Sequence[int], **options: Any) -> list[Part]:
         j, k = self.two(dimensions, options)
-        first, second = (counted.survey.schema.dimensions[i] for i in (j, k))
+        first, second = (tally.survey.schema.dimensions[i] for i in (j, k))
         mean = self.name == "mean_by"
         if not second.is_category or not (first.is_number if mean else first.is_category):
             allowed = "a number and then the category that groups, such as ['income', 'region']"
@@ -154,7 +154,7 @@ class By(OfTwo):
             raise InvalidInput(f"{self.name} accepts {allowed}")
         own, groups = ("",) if mean else first.categories, second.categories
         cells = [(c, g) for g in range(len(groups)) for c in range(len(own))]
-        joints = [joint_of(counted, options.get("pair_counts"), j, k, c, g) for c, g in cells]
+        joints = [joint_of(tally, options.get("pair_counts"), j, k, c, g) for c, g in cells]
         labels = groups if mean else tuple(f"{own[c]} | {groups[g]}" for c, g in cells)
         return [replace(_ratios(j, labels, joints, scaled=mean), also=k)]
 
@@ -234,17 +234,17 @@ def conditional_shares(
     return value, error, low, high
 
 
-def _shares_by_joint(counted: Counted, number: int, own: str, group: str) -> Part:
+def _shares_by_joint(tally: TallyLike, number: int, own: str, group: str) -> Part:
     """The share of each category of one attribute in each group of another, from the question about both."""
-    (rows,) = FREQUENCY.parts(counted, [number])
-    schema = counted.survey.schema
+    (rows,) = FREQUENCY.parts(tally, [number])
+    schema = tally.survey.schema
     leaves = schema.dimensions[number].leaves
     names, shape = [x.name for x in leaves], [len(x.categories) for x in leaves]
     answers = int(rows.n_answers)
-    channel = channel_of(counted.survey, number)[0]
+    channel = channel_of(tally.survey, number)[0]
     turn = [names.index(group), names.index(own)]
     cells = marginal_cells(shape, turn)
-    covariance = joint_covariance(channel, rows.value, rows.error, answers, counted.n_reports, cells)
+    covariance = joint_covariance(channel, rows.value, rows.error, answers, tally.n_reports, cells)
     direct = np.asarray(np.bincount(cells, rows.value), np.float64).reshape([shape[i] for i in turn])
     value, error, _, _ = conditional_shares(direct, covariance, 0.95)
 
@@ -289,9 +289,9 @@ class Joint:
         return float(np.sqrt((self.counts * centered**2).sum() / max(self.n - 1, 1) / self.n))
 
 
-def joint_of(counted: Counted, pairs: Any, j: int, k: int, category_j: int = 0, category_k: int = 0) -> Joint:
+def joint_of(tally: TallyLike, pairs: Any, j: int, k: int, category_j: int = 0, category_k: int = 0) -> Joint:
     """The joint counts (`hdr4me.PairCounts`) of two numbers, or of the indicators of two categories."""
-    survey = counted.survey
+    survey = tally.survey
     names = [survey.schema.names[i] for i in (j, k)]
     if pairs is None:
         raise InvalidInput(
@@ -378,14 +378,14 @@ def _product_law(counts: Floats, products: Floats, slack: float) -> SmallSampleL
 Found = tuple[float, float, int, SmallSampleLaw | None]
 
 
-def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> Found:
-    survey = counted.survey
+def _covariance(tally: TallyLike, pairs: Any, j: int, k: int) -> Found:
+    survey = tally.survey
     if survey.question_of(k) == survey.question_of(j):
-        return _within(counted, j, k)
+        return _within(tally, j, k)
     product = product_question(survey, j, k)
     if product is not None:
-        return _by_product(counted, j, k, product)
-    joint = joint_of(counted, pairs, j, k)
+        return _by_product(tally, j, k, product)
+    joint = joint_of(tally, pairs, j, k)
     r = joint.n
     if r < 2:
         return np.nan, np.nan, int(r), None
@@ -395,13 +395,13 @@ def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> Found:
     found = joint.mean(products) * r / (r - 1)
     # The estimand belongs to the users who reported, so the variance over users of their products is subtracted. Its
     # estimate from the decoders of squares is the mean of their product less Ĉ², here less one standard error.
-    squares, spread = [marginal_of(counted, i).square for i in (j, k)], 0.0
+    squares, spread = [marginal_of(tally, i).square for i in (j, k)], 0.0
     if squares[0] is not None and squares[1] is not None:
         a = squares[0] - 2 * first * joint.first + first**2
         b = squares[1] - 2 * second * joint.second + second**2
         product_of_squares = np.outer(a, b)
         spread = joint.mean(product_of_squares) - joint.error(product_of_squares) - found**2
-    variance = joint.error(products) ** 2 - max(spread, 0.0) / max(counted.n_reports, r)
+    variance = joint.error(products) ** 2 - max(spread, 0.0) / max(tally.n_reports, r)
     errors = [
         joint.error(np.outer(joint.first, np.ones_like(joint.second))),
         joint.error(joint.second[None, :]),
@@ -410,17 +410,17 @@ def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> Found:
     return found, float(np.sqrt(max(variance, 0.0))), int(r), law
 
 
-def _within(counted: Counted, j: int, k: int) -> Found:
+def _within(tally: TallyLike, j: int, k: int) -> Found:
     """Two numbers of one question: the mean of a decoder of their product less the product of their means."""
-    both = [marginal_of(counted, i) for i in (j, k)]
+    both = [marginal_of(tally, i) for i in (j, k)]
     levels = np.outer(both[0].targets["value"], both[1].targets["value"]).ravel()
     product = both[0].decoder(levels) if len(levels) == len(both[0].rows) else None
     if product is None:
-        table = channel_of(counted.survey, j)[0].mechanism
+        table = channel_of(tally.survey, j)[0].mechanism
         raise InvalidInput(
             f"the covariance cannot be estimated: the table {table!r} does not determine the product"
         )
-    counts = counts_of(counted, j).astype(np.float64)
+    counts = counts_of(tally, j).astype(np.float64)
     r = float(counts.sum())
     if r < 2:
         return np.nan, np.nan, int(r), None
@@ -443,30 +443,30 @@ def product_question(survey: Survey, j: int, k: int) -> int | None:
     return None
 
 
-def _mean(counted: Counted, i: int) -> tuple[float, float, float]:
+def _mean(tally: TallyLike, i: int) -> tuple[float, float, float]:
     """The mean of a number on [−1, 1], the variance of that mean, and the variance of the users' values."""
-    marginal, counts = marginal_of(counted, i), counts_of(counted, i)
+    marginal, counts = marginal_of(tally, i), counts_of(tally, i)
     r = float(counts.sum())
     if r < 2:
         return np.nan, np.nan, np.nan
-    mean, variance = value_moments(counts[None, :], counted.n_reports, functional(marginal))
+    mean, variance = value_moments(counts[None, :], tally.n_reports, functional(marginal))
     square = marginal.square
     spread = 1.0 if square is None else float(counts @ square) / r - float(mean[0]) ** 2
     return float(mean[0]), float(variance[0]), min(max(spread, 0.0), 1.0)
 
 
-def _by_product(counted: Counted, j: int, k: int, product: int) -> Found:
+def _by_product(tally: TallyLike, j: int, k: int, product: int) -> Found:
     """Ĉ = x̄ − s̄·t̄ on [−1, 1]², its standard error, and the smallest number of answers of the three questions.
 
     To first order Ĉ varies as x̄ − t̄·s̄ᵢ − s̄·t̄ᵢ. With n users, q questions and m answers per user, the covariance of two
     means is −κ/n times that of the users' values, κ = (q − m)/(m(q − 1)) (1 if m = 1). If third central moments are 0,
     this adds 2κ/n·(s̄t̄·C + t̄²·S_s + s̄²·S_t), where S are the variances of the users' values.
     """
-    survey = counted.survey
-    (s, var_s, spread_s), (t, var_t, spread_t), (x, var_x, _) = (_mean(counted, i) for i in (j, k, product))
-    answers = min(int(counts_of(counted, i).sum()) for i in (j, k, product))
+    survey = tally.survey
+    (s, var_s, spread_s), (t, var_t, spread_t), (x, var_x, _) = (_mean(tally, i) for i in (j, k, product))
+    answers = min(int(counts_of(tally, i).sum()) for i in (j, k, product))
     found = x - s * t
-    share = -shared_draw(max(counted.n_reports, 1), len(survey.questions), survey.sampled)
+    share = -shared_draw(max(tally.n_reports, 1), len(survey.questions), survey.sampled)
     together = s * t * found + t**2 * spread_s + s**2 * spread_t
     variance = var_x + t**2 * var_s + s**2 * var_t + var_s * var_t
     variance += max(2.0 * share * together, 0.0)

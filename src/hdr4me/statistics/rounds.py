@@ -33,7 +33,7 @@ from hdr4me.statistics.predict import (
     tails,
 )
 from hdr4me.statistics.shapes import Shape, has_law, shapes, shows_shape
-from hdr4me.statistics.statistic import Counted, channel_of, counts_of, estimate, marginal_of
+from hdr4me.statistics.statistic import TallyLike, channel_of, counts_of, estimate, marginal_of
 from hdr4me.survey import Product, Schema, Survey
 
 # A design costs a second or more, and gains 2 to 12 %: at most so many numbers, and at most this budget of an answer.
@@ -63,7 +63,7 @@ class SecondRound(NamedTuple):
 
 
 def refine(
-    pilot: Counted,
+    pilot: TallyLike,
     *,
     users: int | None = None,
     mechanism: Any = "designed",
@@ -149,10 +149,10 @@ def refine(
 
 
 def _ranges(
-    counted: Counted, found: dict[int, Shape], noise: float, users: int
+    tally: TallyLike, found: dict[int, Shape], noise: float, users: int
 ) -> tuple[float, dict[int, Range]]:
     """The share of the control group, and the ranges that are narrowed: those with the narrowest intervals together."""
-    survey, pilot = counted.survey, counted.n_reports
+    survey, pilot = tally.survey, tally.n_reports
     able = {j: _excesses(shape) for j, shape in found.items() if Excesses.possible(shape.bounds.marginal)}
     best: tuple[float, float, dict[int, Range]] = (0.0, 0.0, {})
     for control in CONTROLS:
@@ -162,7 +162,7 @@ def _ranges(
             middles = (shape.grid.edges[:-1] + shape.grid.edges[1:]) / 2
             variance = excesses.moments([shape.bounds.marginal.decoders["value"]])[1].item()
             n = part * (pilot + control * users), part * (1.0 - control) * users
-            shares, counts = np.diff(shape.cumulative), counts_of(counted, j)
+            shares, counts = np.diff(shape.cumulative), counts_of(tally, j)
             own = narrowed(excesses, middles, shares, variance, noise, n, part * pilot, counts / counts.sum())
             if own.gain > 1.0:
                 ranges[j] = own
@@ -254,7 +254,7 @@ def _weights(survey: Survey, ranges: dict[int, Range]) -> dict[str, int]:
     }
 
 
-def combine(rounds: Sequence[Counted], *, same_population: bool | None = None) -> Answer:
+def combine(rounds: Sequence[TallyLike], *, same_population: bool | None = None) -> Answer:
     """The combined estimate of several rounds or groups of users, about the users of all of them.
 
     The first round is the pilot, on the full ranges; the answer has the rows of its `estimate()`. The mean of a number
@@ -283,10 +283,10 @@ def combine(rounds: Sequence[Counted], *, same_population: bool | None = None) -
     """
     if not rounds:
         raise InvalidInput.of("rounds", [], "at least one tally")
-    for k, counted in enumerate(rounds):
-        if not counted.n_reports:
+    for k, tally in enumerate(rounds):
+        if not tally.n_reports:
             raise InvalidInput(f"round {k + 1} of {len(rounds)} has no reports: leave out its tally")
-    pilot, answers = rounds[0], [estimate(counted) for counted in rounds]
+    pilot, answers = rounds[0], [estimate(tally) for tally in rounds]
     first = answers[0]
     rows = (first.statistics, first.dimensions, first.categories)
     if any((other.statistics, other.dimensions, other.categories) != rows for other in answers):
@@ -297,9 +297,9 @@ def combine(rounds: Sequence[Counted], *, same_population: bool | None = None) -
     value = np.stack([answer.value for answer in answers])
     error = np.stack([answer.standard_error for answer in answers])
     known = np.isfinite(value) & np.isfinite(error) & (error > 0)
-    known &= np.stack([_comparable(pilot.survey.schema, counted.survey.schema, first) for counted in rounds])
+    known &= np.stack([_comparable(pilot.survey.schema, tally.survey.schema, first) for tally in rounds])
     some = known.any(axis=0)
-    users = np.array([[counted.n_reports] for counted in rounds], float)
+    users = np.array([[tally.n_reports] for tally in rounds], float)
     best = np.where(known, error, np.inf).argmin(axis=0)  # the round that shows the spread of the values best
     spread = np.take_along_axis(spread, best[None, :], axis=0)
     # Each error is about the round's own users. Rounds of one population also differ by the chance of their users.
@@ -344,7 +344,7 @@ def combine(rounds: Sequence[Counted], *, same_population: bool | None = None) -
     half, middle = (bounds[:, 1] - bounds[:, 0]) / 2, bounds.mean(axis=1)
     return replace(
         first,
-        n_reports=sum(counted.n_reports for counted in rounds),
+        n_reports=sum(tally.n_reports for tally in rounds),
         value=together,
         standard_error=noise,
         n_answers=n_answers,
@@ -444,14 +444,14 @@ class NarrowedMean(NamedTuple):
         return min(below - down * np.sqrt(below_variance), self.value - down * least), high
 
 
-def _narrowed_means(rounds: Sequence[Counted], answers: Sequence[Answer]) -> dict[int, NarrowedMean]:
+def _narrowed_means(rounds: Sequence[TallyLike], answers: Sequence[Answer]) -> dict[int, NarrowedMean]:
     """By row, the means of numbers whose range is narrower in some rounds."""
     pilot, found = rounds[0], {}
     schema = pilot.survey.schema
     numbers = [x for x in schema if x.is_number and not isinstance(x, Product)]
     ranges = {x.name: {c.survey.schema[x.name].bounds for c in rounds} - {x.bounds} for x in numbers}
     changed = {schema.index(name): others for name, others in ranges.items() if others}
-    on_full = [counted for counted in rounds if counted.survey.series == pilot.survey.series]
+    on_full = [tally for tally in rounds if tally.survey.series == pilot.survey.series]
     spreads = [_spread(*both) for both in zip(rounds, answers, strict=True)] if changed else []
     for j, shape in shapes(pilot, list(changed)).items():
         name, (low, high) = schema.names[j], schema.dimensions[j].bounds
@@ -464,15 +464,15 @@ def _narrowed_means(rounds: Sequence[Counted], answers: Sequence[Answer]) -> dic
         a, b = ((x - low) / half - 1.0 for x in next(iter(changed[j])))
         # Ends are levels of the pilot's table, up to rounding.
         a, b = (float(excesses.levels[np.abs(excesses.levels - x).argmin()]) for x in (a, b))
-        counts = np.sum([counts_of(counted, j) for counted in on_full], axis=0)
+        counts = np.sum([counts_of(tally, j) for tally in on_full], axis=0)
         n = float(counts.sum())
         decoders = [excesses.value, excesses.above(b), excesses.below(a)]
         mean, covariance = excesses.moments(decoders, counts / n)
         row = answers[0].dimensions.index(name)
         parts = [
-            (answer.value[row], answer.standard_error[row] ** 2 + spread[row] ** 2 / counted.n_reports)
-            for counted, answer, spread in zip(rounds, answers, spreads, strict=True)
-            if counted.survey.schema[name].bounds in changed[j] and answer.n_answers[row] > 1
+            (answer.value[row], answer.standard_error[row] ** 2 + spread[row] ** 2 / tally.n_reports)
+            for tally, answer, spread in zip(rounds, answers, spreads, strict=True)
+            if tally.survey.schema[name].bounds in changed[j] and answer.n_answers[row] > 1
         ]
         if parts:
             values, squares = np.array(parts).T
@@ -491,22 +491,22 @@ def _comparable(pilot: Schema, later: Schema, rows: Answer) -> NDArray[np.bool_]
     return np.array([same[name] for name in rows.dimensions], bool)
 
 
-def _spread(counted: Counted, rows: Answer) -> Floats:
+def _spread(tally: TallyLike, rows: Answer) -> Floats:
     """In units, for each row of a round, the standard deviation of the users' own values; 0 if it is unknown."""
     statistics, dimensions = np.array(rows.statistics), np.array(rows.dimensions)
     spread = np.sqrt(np.maximum(rows.value * (1.0 - rows.value), 0.0))
     found = np.where((statistics == "frequency") | (statistics == "chosen"), spread, 0.0)
-    for j, dimension in enumerate(counted.survey.schema.dimensions):
+    for j, dimension in enumerate(tally.survey.schema.dimensions):
         if "mean" in dimension.statistics:
             mine = (dimensions == dimension.name) & (statistics == "mean")
             low, high = dimension.bounds
-            found[mine] = (high - low) / 2 * _deviation(counted, j, rows.scaled_value[mine])
+            found[mine] = (high - low) / 2 * _deviation(tally, j, rows.scaled_value[mine])
     return found
 
 
-def _deviation(counted: Counted, j: int, mean: Floats) -> Floats:
+def _deviation(tally: TallyLike, j: int, mean: Floats) -> Floats:
     """The standard deviation of the users' values on [−1, 1]; an upper bound if the table has no decoder for it."""
-    marginal, counts = marginal_of(counted, j), counts_of(counted, j)
+    marginal, counts = marginal_of(tally, j), counts_of(tally, j)
     most = np.nan_to_num(np.clip(1.0 - mean**2, 0.0, 1.0), nan=1.0)
     square = marginal.square if marginal.law.size and not marginal.optional else None
     if square is None or counts.size != square.size or not counts.sum():
@@ -514,7 +514,7 @@ def _deviation(counted: Counted, j: int, mean: Floats) -> Floats:
     return np.asarray(np.sqrt(np.clip(counts @ square / counts.sum() - mean**2, 0.0, most)))
 
 
-def priors(counted: Counted) -> dict[str, Any]:
+def priors(tally: TallyLike) -> dict[str, Any]:
     """A histogram (edges, weights) for each number, and frequencies by label for each category, in own units.
 
     For an optional number, "values" is the histogram of those who have a value and "present" their share. For an
@@ -523,11 +523,11 @@ def priors(counted: Counted) -> dict[str, Any]:
     Numbers whose table has fewer than five levels (Duchi's has two) are left out, because they determine the mean but
     not the spread. Numbers that share a table with another dimension and dimensions without answers are left out too.
     """
-    survey = counted.survey
+    survey = tally.survey
     found: dict[str, Any] = {}
-    answer = estimate(counted)
+    answer = estimate(tally)
     for j, dimension in enumerate(survey.schema.dimensions):
-        question, counts = survey.questions[survey.question_of(j)], counts_of(counted, j)
+        question, counts = survey.questions[survey.question_of(j)], counts_of(tally, j)
         if not counts.sum() or len(question.dimensions) > 1:
             continue
         if "frequency" in dimension.statistics:

@@ -25,7 +25,7 @@ from hdr4me.channels.response import Marginal
 from hdr4me.framework.em import LADDER, climb
 from hdr4me.framework.small_samples import gamma_tail, skew_size, weighted_interval
 from hdr4me.statistics.intervals import Floats, effective_answers, is_small, quantile
-from hdr4me.statistics.statistic import Counted, channel_of, counts_of, marginal_of
+from hdr4me.statistics.statistic import TallyLike, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
 # The number of bins of a fitted distribution. Neighboring cells are joined until there are at most _CELLS: EM is then
@@ -312,19 +312,19 @@ _bounds = lru_cache(maxsize=64)(Bounds)
 
 
 def shapes(
-    counted: Counted, dimensions: Sequence[int], progress: Callable[[int, int], None] | None = None
+    tally: TallyLike, dimensions: Sequence[int], progress: Callable[[int, int], None] | None = None
 ) -> dict[int, Shape]:
     """The fitted distributions of dimensions with two or more reports; equal tables are fitted together."""
     alike: dict[tuple[int, int], list[int]] = {}
-    counts = {j: counts_of(counted, j).astype(np.float64) for j in dimensions}
+    counts = {j: counts_of(tally, j).astype(np.float64) for j in dimensions}
     for j in dimensions:
         if counts[j].sum() >= 2:
-            channel, position = channel_of(counted.survey, j)
+            channel, position = channel_of(tally.survey, j)
             alike.setdefault((id(channel), position), []).append(j)
     found: dict[int, Shape] = {}
     n_all = sum(map(len, alike.values()))
     for group in alike.values():
-        marginal = marginal_of(counted, group[0])
+        marginal = marginal_of(tally, group[0])
         grid, bounds, done = Grid.of(marginal), _bounds(marginal), len(found)
         joined = grid.joined(np.stack([counts[j] for j in group]))
 

@@ -23,7 +23,7 @@ from hdr4me.survey.layout import Layout
 Progress = Callable[[int, int], None]
 
 
-class Counted(Protocol):
+class TallyLike(Protocol):
     """The attributes of a tally that statistics use."""
 
     @property
@@ -36,9 +36,9 @@ class Counted(Protocol):
     def n_reports(self) -> int: ...
 
 
-def counts_of(counted: Counted, j: int) -> NDArray[np.int64]:
+def counts_of(tally: TallyLike, j: int) -> NDArray[np.int64]:
     """The counters of the question that asks for dimension j."""
-    return counted.layout.of_question(counted.counts, counted.survey.question_of(j))
+    return tally.layout.of_question(tally.counts, tally.survey.question_of(j))
 
 
 def channel_of(survey: Survey, j: int) -> tuple[Channel, int]:
@@ -47,9 +47,9 @@ def channel_of(survey: Survey, j: int) -> tuple[Channel, int]:
     return question.channel, question.dimensions.index(j)
 
 
-def marginal_of(counted: Counted, j: int) -> Marginal:
+def marginal_of(tally: TallyLike, j: int) -> Marginal:
     """The distribution of a report about dimension j, given the value."""
-    channel, position = channel_of(counted.survey, j)
+    channel, position = channel_of(tally.survey, j)
     return channel.response.marginal(position)
 
 
@@ -97,7 +97,7 @@ class Statistic(ABC):
         """Whether the statistic can be computed for this dimension from the counts of this channel."""
 
     @abstractmethod
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+    def parts(self, tally: TallyLike, dimensions: Sequence[int], **options: Any) -> list[Part]:
         """The rows of these dimensions, each of which the statistic supports.
 
         Parameters
@@ -108,7 +108,7 @@ class Statistic(ABC):
             The options of this statistic, by name.
         """
 
-    def named(self, counted: Counted, names: Sequence[str], **options: Any) -> list[Part]:
+    def named(self, tally: TallyLike, names: Sequence[str], **options: Any) -> list[Part]:
         """The rows of the dimensions with these names; an error if the statistic does not support one of them.
 
         Parameters
@@ -118,12 +118,12 @@ class Statistic(ABC):
         options
             The options of this statistic, by name.
         """
-        survey = counted.survey
+        survey = tally.survey
         chosen = [survey.schema.index(name) for name in names]
         for j in chosen:
-            if not _supports(self, counted, j):
+            if not _supports(self, tally, j):
                 raise InvalidInput(self.refusal(survey.schema.dimensions[j], channel_of(survey, j)[0]))
-        return self.parts(counted, chosen, **options)
+        return self.parts(tally, chosen, **options)
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         """Why the statistic does not support a dimension, and what to do instead."""
@@ -161,7 +161,7 @@ STATISTICS: Registry[Statistic] = Registry(
 )
 
 
-def estimate(counted: Counted) -> Answer:
+def estimate(tally: TallyLike) -> Answer:
     """Every default statistic of every dimension that supports it, in the order of the schema.
 
     The default statistics are means of numbers, frequencies of categories, and those that other packages add.
@@ -174,7 +174,7 @@ def estimate(counted: Counted) -> Answer:
     >>> estimate(Tally(Survey(schema, mechanism="duchi"))).statistics
     ('mean', 'frequency', 'frequency')
     """
-    schema = counted.survey.schema
+    schema = tally.survey.schema
     by_dimension: dict[int, list[tuple[str, Part]]] = {j: [] for j in range(len(schema))}
     # Other built-in statistics are not needed here, so their modules are not imported.
     own = {name for dimension in schema for name in dimension.statistics}
@@ -183,14 +183,14 @@ def estimate(counted: Counted) -> Answer:
             continue
         statistic = STATISTICS[name]
         if statistic.by_default:
-            supported = [j for j in by_dimension if _supports(statistic, counted, j)]
-            for part in statistic.parts(counted, supported):
+            supported = [j for j in by_dimension if _supports(statistic, tally, j)]
+            for part in statistic.parts(tally, supported):
                 by_dimension[part.dimension].append((statistic.name, part))
-    return answer_of(counted, [pair for pairs in by_dimension.values() for pair in pairs])
+    return answer_of(tally, [pair for pairs in by_dimension.values() for pair in pairs])
 
 
 def ask(
-    counted: Counted, statistic: str, dimensions: str | Sequence[str] | None = None, **options: Any
+    tally: TallyLike, statistic: str, dimensions: str | Sequence[str] | None = None, **options: Any
 ) -> Answer:
     """One statistic of one, some or all dimensions.
 
@@ -213,23 +213,23 @@ def ask(
     >>> ask(tally, "mean", "age").status
     ('no reports',)
     """
-    if not hasattr(counted, "layout"):
-        raise InvalidInput(f"a statistic is estimated from a Tally, not from a {type(counted).__name__}")
-    requested, survey = STATISTICS[statistic], counted.survey
+    if not hasattr(tally, "layout"):
+        raise InvalidInput(f"a statistic is estimated from a Tally, not from a {type(tally).__name__}")
+    requested, survey = STATISTICS[statistic], tally.survey
     if dimensions is None:
-        dimensions = [x.name for j, x in enumerate(survey.schema) if _supports(requested, counted, j)]
+        dimensions = [x.name for j, x in enumerate(survey.schema) if _supports(requested, tally, j)]
     names = [dimensions] if isinstance(dimensions, str) else list(dimensions)
-    parts = requested.named(counted, names, **options)
-    return answer_of(counted, [(requested.name, part) for part in parts], options.get("progress"))
+    parts = requested.named(tally, names, **options)
+    return answer_of(tally, [(requested.name, part) for part in parts], options.get("progress"))
 
 
-def _supports(statistic: Statistic, counted: Counted, j: int) -> bool:
-    return statistic.supports(counted.survey.schema.dimensions[j], channel_of(counted.survey, j)[0])
+def _supports(statistic: Statistic, tally: TallyLike, j: int) -> bool:
+    return statistic.supports(tally.survey.schema.dimensions[j], channel_of(tally.survey, j)[0])
 
 
-def answer_of(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress | None = None) -> Answer:
+def answer_of(tally: TallyLike, pairs: list[tuple[str, Part]], progress: Progress | None = None) -> Answer:
     """The answer with the rows of these parts, each with the name of its statistic."""
-    survey = counted.survey
+    survey = tally.survey
     parts = [part for _, part in pairs]
 
     def each(name: str, dtype: Any) -> NDArray[Any]:
@@ -246,7 +246,7 @@ def answer_of(counted: Counted, pairs: list[tuple[str, Part]], progress: Progres
     scale, middle = np.where(scaled, (high - low) / 2, 1.0), np.where(scaled, (high + low) / 2, 0.0)
     return Answer(
         survey=survey,
-        n_reports=counted.n_reports,
+        n_reports=tally.n_reports,
         statistics=tuple(name for name, _, _ in rows),
         dimensions=tuple(survey.schema.names[j] for _, j, _ in rows),
         categories=tuple(category for _, _, category in rows),
@@ -258,17 +258,17 @@ def answer_of(counted: Counted, pairs: list[tuple[str, Part]], progress: Progres
         not_significant=each("not_significant", np.bool_),
         intervals=_intervals(parts, scale, middle, progress),
         small_sample=joined([(len(part.categories), part.small_sample) for part in parts], scale, middle),
-        notes=tuple(note for part in parts for note in _notes(counted, part)),
-        stale=staleness(survey, getattr(counted, "round_number", None)),
+        notes=tuple(note for part in parts for note in _notes(tally, part)),
+        stale=staleness(survey, getattr(tally, "round_number", None)),
     )
 
 
-def _notes(counted: Counted, part: Part) -> list[str]:
+def _notes(tally: TallyLike, part: Part) -> list[str]:
     """The notes on the rows of a part, with the remarks on the data quality of the dimensions that they depend on."""
-    known, remarks = getattr(counted, "remarks", {}), []
+    known, remarks = getattr(tally, "remarks", {}), []
     for j in (part.dimension, part.also) if known else ():
         if j is not None:
-            dimension = counted.survey.schema.dimensions[j]
+            dimension = tally.survey.schema.dimensions[j]
             named = dimension.columns if dimension.name not in known else (dimension.name,)
             several = len(named) > 1 or part.also is not None
             remarks += [

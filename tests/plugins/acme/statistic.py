@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hdr4me.channels import Channel
-from hdr4me.statistics import Counted, Part, Statistic
+from hdr4me.statistics import Part, Statistic, TallyLike
 from hdr4me.statistics.coordinates import FREQUENCY
 from hdr4me.survey import Dimension
 
@@ -21,9 +21,9 @@ class Largest(Statistic):
     def supports(self, dimension: Dimension, channel: Channel) -> bool:
         return FREQUENCY.supports(dimension, channel)
 
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+    def parts(self, tally: TallyLike, dimensions: Sequence[int], **options: Any) -> list[Part]:
         found = []
-        for part in FREQUENCY.parts(counted, dimensions):
+        for part in FREQUENCY.parts(tally, dimensions):
             if part.n_answers:
                 k = int(np.argmax(part.value))
                 found.append(
