@@ -49,7 +49,7 @@ def test_a_reader_that_loses_reports_is_found(tmp_path: Path, monkeypatch: pytes
         import pyarrow.parquet as pq
 
         with (
-            parquet.whole(path, "Parquet"),  # type: ignore[attr-defined]
+            parquet.file_errors(path, "Parquet"),  # type: ignore[attr-defined]
             pq.ParquetFile(str(path), page_checksum_verification=True) as file,
         ):
             parquet.check_schema(path, file.schema_arrow, survey)  # type: ignore[attr-defined]
