@@ -102,7 +102,7 @@ class Statistic(ABC):
 
         Parameters
         ----------
-        counted, dimensions
+        tally, dimensions
             A tally, and the positions of the dimensions in the schema.
         options
             The options of this statistic, by name.
@@ -113,7 +113,7 @@ class Statistic(ABC):
 
         Parameters
         ----------
-        counted, names
+        tally, names
             A tally, and the names that a user gives.
         options
             The options of this statistic, by name.
@@ -196,7 +196,7 @@ def ask(
 
     Parameters
     ----------
-    counted, statistic
+    tally, statistic
         A tally, and the statistic's name: `hdr4me.statistics.STATISTICS.names` lists them.
     dimensions
         A name, several names, or None for every dimension that the statistic supports.
