@@ -113,7 +113,7 @@ def test_a_plan_for_counts_is_that_for_numbers() -> None:
 
 
 def test_a_plan_from_values_of_counts() -> None:
-    options: dict[str, Any] = {"users": 1000, "epsilon": 1.0, "values": {"a": [1, 2, 3, 10]}}
+    options: dict[str, Any] = {"users": 1000, "epsilon": 1.0, "prior": {"a": [1, 2, 3, 10]}}
     theirs = hd.plan(schema=hd.Schema([Count("a", 10)]), **options)
     assert theirs.best.mse == pytest.approx(
         hd.plan(schema=hd.Schema([hd.Numeric("a", 0, 10)]), **options).best.mse
