@@ -21,7 +21,7 @@ for seed in range(8):
     one.append(simulate_tally(pa.table({"delay": order}), survey, seed=seed).estimate().value[0])
     pilot = simulate_tally(pa.table({"delay": order[:8000]}), survey, seed=seed)
     following, control, _ = hd.refine(pilot)
-    # The control group answers the pilot's survey again: it shows what the narrower range cuts off.
+    # The control group answers the pilot's survey, from which the effect of the narrower range is estimated.
     stop = 8000 + int(control * 32_000)
     groups = [(order[8000:stop], survey), (order[stop:], following)]
     later = [simulate_tally(pa.table({"delay": own}), asked, seed=seed) for own, asked in groups if own.size]

@@ -59,7 +59,7 @@ def test_the_page_is_self_contained_and_complete(published, about):
 
 def test_the_stand_in_is_named_wherever_it_is_shown(published, results, about):
     output, _, verdicts = published
-    bare = re.compile(r"(?<!needs the )COV-19(?! \(stand-in\)| data are a stand-in)")
+    bare = re.compile(r"(?<!needs the )COV-19(?! \(stand-in\)| data are replaced by a stand-in)")
     assert not bare.search((output / "figure-4.svg").read_text())
     assert not bare.search((output / "figure-5.svg").read_text())
     with (output / "numbers.csv").open() as lines:

@@ -30,11 +30,12 @@ TITLE = "HDR4ME: the evaluation of the paper, reproduced"
 OWN_TITLE = "HDR4ME: a study of your own"
 ERRATA_TITLE = "Errata of the paper"
 ERRATA_LEAD = (
-    "What the paper prints, the correct statement, and the derivation. The symbols are those of the paper: n users, d "
-    "dimensions, m of them reported by each user, r_j reports in dimension j, t a value and t* its report, θ̄_j the "
-    "original, θ̂_j the estimated and θ*_j the enhanced mean, δ_j and σ_j² bias and variance of θ̂_j − θ̄_j, ξ_j the "
-    "supremum, ρ the third absolute moment, λ the scale of Laplace noise, λ* the weights of L1 and L2. Equations are "
-    "numbered in the order of the paper. `hdr4me.paper.errata` generates this page and computes its numbers."
+    "For each error of the paper, this page has the printed statement, the correct statement and the derivation. The "
+    "symbols are those of the paper: n users, d dimensions, m of them reported by each user, r_j reports in dimension"
+    " j, t a value and t* its report, θ̄_j the original, θ̂_j the estimated and θ*_j the enhanced mean, δ_j and σ_j² "
+    "the bias and variance of θ̂_j − θ̄_j, ξ_j the supremum (tolerance), ρ the third absolute moment of a report, λ "
+    "the scale of Laplace noise, λ* the weights of L1 and L2. Equations are numbered in the order of the paper. "
+    "`hdr4me.paper.errata` generates this page and computes its numbers."
 )
 _METHODS = ("l1", "l2", "auto", "clip", "zeros", "oracle", "calibrated")
 _UNBROKEN = str.maketrans({" ": "\u00a0", "-": "\u2011"})
@@ -107,8 +108,8 @@ def _opening(results: Results, about: About) -> list[Block]:
         )
     if any(cell.stand_in for cell in results.cells):
         parts.append(
-            "**The COV-19 data are a stand-in**: synthetic data of the same size with strongly correlated dimensions. "
-            "If you have the CORD-19 embeddings file, pass `--cov19 PATH`."
+            "**The COV-19 data are replaced by a stand-in**: synthetic data of the same size with strongly correlated "
+            "dimensions. If you have the CORD-19 embeddings file, pass `--cov19 PATH`."
         )
     name, title = about.lambda_choice.name, about.lambda_choice.title
     parts.append(f"The figures use this choice of λ*: **{title}** (`--lambda-choice {name}`).")
