@@ -32,7 +32,7 @@ def index_page() -> str:
     listed = "\n".join(titles())
     lead = (
         "Each example is a question and a short script that draws the answer. The scripts are in `examples/`; five are "
-        "also notebooks in `notebooks/`. Two use data of scikit-learn (`pip install scikit-learn`); the example on "
+        "also notebooks in `notebooks/`. Three use data of scikit-learn (`pip install scikit-learn`); the example on "
         "Spark needs `pip install '.[spark]'` and Java 17."
     )
     grid = f"::::{{container}} gallery\n{cards}\n::::"
