@@ -26,7 +26,7 @@ export interface Status {
   left: number;
   /** Reports that are charged and not delivered yet. */
   waiting: number;
-  /** Reports that were delivered. Whoever has the id can delete the report: DELETE url with {"id": id}. */
+  /** Reports that were delivered. Anyone who has the id can delete the report: DELETE url with {"id": id}. */
   sent: Outcome[];
   /** Reports that the collector refused, for example with 409 because the round is closed. Their cost stays spent. */
   refused: Outcome[];
@@ -52,7 +52,7 @@ export interface Sent {
 export interface Store {
   /** Change the state exclusively, and resolve when it is on the disk. If `change` throws, the state stays unchanged. */
   update<T>(change: (state: object) => T | Promise<T>): Promise<T>;
-  /** Run `work` while no other tab does. */
+    /** Run `work` while no other tab runs such work. */
   alone<T>(work: () => Promise<T>): Promise<T>;
 }
 
@@ -75,7 +75,7 @@ export interface Options {
   limit?: number;
   /** How many times the survey's ε may be spent on this survey, under this name or another; by default 1. */
   reports?: number;
-  /** Both limits hold for any so many consecutive days; by default the budget never renews. */
+    /** A period in days: both limits hold for any period of this length. By default the budget never renews. */
   every?: number;
 }
 
