@@ -113,6 +113,10 @@ def _opening(results: Results, about: About) -> list[Block]:
         )
     name, title = about.lambda_choice.name, about.lambda_choice.title
     parts.append(f"The figures use this choice of λ*: **{title}** (`--lambda-choice {name}`).")
+    parts.append(
+        "“Naive” is the mean θ̂ without re-calibration, the paper's current aggregation. A cell is one combination of "
+        "data, mechanism, ε and number of dimensions d. KS is the Kolmogorov–Smirnov test."
+    )
     return [Text(part) for part in parts]
 
 
