@@ -106,9 +106,9 @@ def test_what_can_be_compared_is_and_the_rest_is_named(tmp_path: Path) -> None:
     assert given.exit_code == 0
     shown = " ".join(given.output.split())
     named = "no mechanism for {} is among duchi, grr; add {}"
-    assert f"note: 'langs' is left out: {named.format('selections', 'privset')}" in shown
-    assert f"note: 'where' is left out: {named.format('vectors', 'codebook')}" in shown
-    assert f"note: 'pay' is left out: {named.format('optional numbers', 'optional')}" in shown
+    assert f"'langs' is left out: {named.format('selections', 'privset')}" in shown
+    assert f"'where' is left out: {named.format('vectors', 'codebook')}" in shown
+    assert f"'pay' is left out: {named.format('optional numbers', 'optional')}" in shown
     assert (
         "The mean of numbers: 20 users, 1 simulated collection per row; scale of errors: range scaled to [-1, 1]"
         in shown

@@ -93,7 +93,7 @@ def test_what_is_refused_and_what_is_left_out() -> None:
     assert {option.mechanism for option in small} == {"duchi"}
     alone = hd.plan(users=1000, dims=10, epsilon=1.0, mechanisms=["agreement"])
     assert alone.best.mechanism == "agreement"
-    assert "(numbers: agreement in blocks of " in alone.summary
+    assert "(mechanism for numbers: agreement in blocks of " in alone.summary
     assert alone.best.epsilon_per_value == 1.0
     found = hd.plan(users=20, dims=10, epsilon=4.0, mechanisms=["agreement"]).best
     assert found.small_sample

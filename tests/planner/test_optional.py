@@ -54,7 +54,7 @@ def test_a_plan_with_an_optional_number() -> None:
     assert any(note.startswith("A guess of zero for means and one half for shares") for note in plan.notes)
     assert best.survey().channels[0].mechanism == "optional"
     beside = hd.plan(schema=hd.Schema([PAY, AGE]), users=10_000, epsilon=2.0, mechanisms=["duchi"])
-    assert "(numbers: duchi; optional numbers: optional)" in beside.summary
+    assert "(mechanism for numbers: duchi; optional numbers: optional)" in beside.summary
     with pytest.raises(
         InvalidInput, match=r"epsilon = 0\.01 is not allowed: optional numbers need at least 0\.05"
     ):

@@ -26,7 +26,7 @@ def test_the_published_errors_of_100_numbers(epsilon: float, single: float, pair
     assert best["optimal_mean"].mse * n <= single
     assert best[PAIR].mse * n <= paired * 1.001
     assert best[PAIR].reports_per_dimension == pytest.approx(2 * best["optimal_mean"].reports_per_dimension)
-    assert "(numbers: in pairs)" in plan.summary
+    assert "(mechanism for numbers: in pairs)" in plan.summary
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
@@ -61,7 +61,7 @@ def test_a_plan_pairs_numbers_by_default(epsilon: float, gain: str) -> None:
     assert plan.best.mechanism == PAIR
     gained = f"Asking numbers in pairs divides the mean squared error by {gain}, compared with optimal_mean."
     assert gained in plan.notes
-    assert "(numbers: in pairs)" in plan.summary
+    assert "(mechanism for numbers: in pairs)" in plan.summary
     survey = plan.best.survey()
     assert [question.dimensions for question in survey.questions] == [(0, 1), (2, 3), (4, 5)]
     assert hd.Survey.from_json(survey.to_json()) == survey

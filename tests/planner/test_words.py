@@ -35,7 +35,7 @@ def test_frequencies_and_methods_are_named() -> None:
     schema = Schema([Numeric("a", 0, 1), Categorical("b", ["x", "y"])])
     mixed = plan(users=9000, schema=schema, epsilon=1.0, mechanisms=["duchi"], categorical=["oue"]).summary
     assert "each of 1 mean and 2 frequencies" in mixed
-    assert "(numbers: duchi; categories: oue)" in mixed
+    assert "(mechanism for numbers: duchi; categories: oue)" in mixed
 
 
 def test_all_zeros_in_both_directions() -> None:
@@ -91,7 +91,9 @@ def test_a_plan_reads_as_sentences() -> None:
         [*(Numeric(f"n{i}", 0, 100) for i in range(5)), *choices, Numeric("pay", 0, 1, optional=True)]
     )
     found = plan(users=20_000, schema=schema, epsilon=1.0, mechanisms=["optimal_mean"], categorical=["auto"])
-    answers = "(numbers: optimal_mean; optional numbers: optional; categories: chosen automatically)"
+    answers = (
+        "(mechanism for numbers: optimal_mean; optional numbers: optional; categories: chosen automatically)"
+    )
     assert found.summary.endswith(f"Each person answers 1 of the 8 questions {answers}.")
     assert (
         found.notes[0] == "Assumes that 90 % of people have a value; pass --prior FILE to use your own share."

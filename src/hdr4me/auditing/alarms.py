@@ -64,8 +64,9 @@ class Watch:
 
     def __str__(self) -> str:
         head = (
-            f"{self.n_tests:,} tests on {self.n_reports:,} reports, audit {self.audits_before + 1}. The probability of "
-            f"a false alarm over all audits of this collection is at most {self.false_alarm_rate:g}."
+            f"Audit number {self.audits_before + 1} of this collection: {self.n_tests:,} tests on {self.n_reports:,} "
+            "reports. The probability of any false alarm over all audits of the collection is at most "
+            f"{self.false_alarm_rate:g}."
         )
         found = [f"ALARM {alarm.sentence} (p = {alarm.p_value:.2g})" for alarm in self.alarms]
         return "\n".join(

@@ -120,13 +120,13 @@ def _audit_survey(survey: Any, draws: int, write: Write, json: bool, verbose: bo
             "dimensions",
             "declared ε",
             "proven ε",
-            "attack: ε at least",
+            "ε found by the attack (lower bound)",
             "passes",
         ]
         columns += ["channel", "draws", "likelihood ratio"] if verbose else []
         print_table(f"Audit of survey {survey.fingerprint[:12]}; ε of one answer", columns, rows)
         print_text(_verdict(found))
-        print_notes([f"note: {note}" for note in found.notes], verbose)
+        print_notes(found.notes, verbose)
     return found.passed
 
 
@@ -137,9 +137,9 @@ def _fraction(ratio: Any) -> str:
 
 def _verdict(found: Audit) -> str:
     return (
-        f"The likelihood ratio of a report ({pluralize(found.sampled, 'answer')}) is at most "
-        f"{_fraction(found.likelihood_ratio)}: proven ε = {found.epsilon_proven:.9g}, "
-        f"declared ε = {found.epsilon_declared:g}. "
+        f"The largest likelihood ratio of a report ({pluralize(found.sampled, 'answer')}) is "
+        f"{_fraction(found.likelihood_ratio)} = {float(found.likelihood_ratio):.6g}, so ε = "
+        f"{found.epsilon_proven:.9g} is proven. The declared ε is {found.epsilon_declared:g}. "
         f"The survey {'passes' if found.passed else 'FAILS'}."
     )
 

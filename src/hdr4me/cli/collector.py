@@ -105,7 +105,7 @@ def serve(
         int, Option(help="Days after closing until reports are deleted and only the tally is kept.")
     ] = 7,
     tolerance: Annotated[
-        float | None, Option(help="Planned tolerance as in hdr4me plan; default: the survey's.")
+        float | None, Option(help="Tolerance whose progress the dashboard shows; default: the survey's.")
     ] = None,
     rate: Annotated[float, Option(help="Largest number of reports per second and upload token.")] = 100_000.0,
     data_quality: Annotated[
@@ -305,7 +305,7 @@ def list_tokens(database: DATABASE, json: JSON = False) -> None:
         print_json(rows)
     else:
         columns = ["number", "scope", "who", "label", "expires"]
-        print_table("tokens", columns, [[row[name] for name in columns] for row in rows])
+        print_table("Tokens", columns, [[row[name] for name in columns] for row in rows])
 
 
 @token.command("revoke", cls=opt.Command)
@@ -326,7 +326,9 @@ def log_of_acts(database: DATABASE, json: JSON = False) -> None:
     if json:
         print_json([act._asdict() for act in acts])
     else:
-        print_table("administrative actions", ["minute", "action", "who"], [list(act) for act in acts])
+        print_table(
+            "Administrative actions, times in UTC", ["time", "action", "who"], [list(act) for act in acts]
+        )
 
 
 @opt.reads_records

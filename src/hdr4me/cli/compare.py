@@ -118,33 +118,32 @@ def analyze(
         ),
         ("mse_sd", "", squared * dev.mse_law.sd),
         ("mse_quantile_95", "", squared * dev.mse_law.quantile(0.95)),
-        ("probability_some_exceed_1", "P(some error > 1), Theorem 3 of the paper", some),
-        ("probability_all_exceed_1", "P(every error > 1), as its proof requires", every),
+        ("probability_some_exceed_1", "", some),
+        ("probability_all_exceed_1", "", every),
         ("discretized", "", discretized),
     ]
     if json:
         print_json({key: value for key, _, value in facts})
         return
-    if range_:  # a threshold of the paper's scale
-        facts = [fact for fact in facts if not fact[0].endswith("exceed_1")]
     if dims == 1:
         joint = ("joint_probability_within", "joint_tolerance_95")
         facts = [fact for fact in facts if fact[0] not in joint]
-    rows: list[list[Any]] = [["scale of values and errors", f"[{low:g}, {high:g}]"]]
+    rows: list[list[Any]] = [
+        ["scale of values and errors", f"[{low:g}, {high:g}]"],
+        ["true values", "uniform" if values == "uniform" else "given" if values else "worst case"],
+    ]
     for _, label, value in facts:
         parts = value if isinstance(value, dict) else {"": value}
         rows += [[label.format(text), part] for text, part in parts.items() if label]
-    title = (
-        f"{mechanism}, ε = {epsilon:g}, {users:,} users, each reports {m:,} of {pluralize(dims, 'dimension')}"
-    )
+    each = "" if dims == 1 else f", each reports {m:,} of {dims:,} dimensions"
+    title = f"{mechanism}, ε = {epsilon:g}, {users:,} users{each}"
     print_table(title, ["quantity", "value"], rows)
     biases = law.bias([first + (last - first) * k / 64 for k in range(65)])
     if abs(biases).max() > 1e-9 and not discretized:
         print_note(f"{mechanism} is biased: --discretized removes the bias, as a survey does")
     if dev.berry_esseen > 0.05:
-        print_note(
-            f"Small sample: these probabilities may be off by up to {float(dev.berry_esseen):.0%} (Berry–Esseen bound)."
-        )
+        most = f"{100 * float(dev.berry_esseen):.0f} %"
+        print_note(f"Small sample: probabilities may be off by up to {most} (Berry–Esseen bound).")
 
 
 def _range(text: str) -> tuple[float, float]:
@@ -217,7 +216,7 @@ def compare(
         )
     cleaned = found.data_quality.notes()
     for note in found.notes:
-        print_note(f"{'warning' if note in cleaned else 'note'}: {note}")
+        print_note("warning: " * (note in cleaned) + note)
     made = provenance(None, sorted({row.epsilon for row in found.rows}), LEVEL)
     opt.write_results(html, png, made, found.html, found.plot)
     if json:

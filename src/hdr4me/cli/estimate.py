@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
     from hdr4me.tally import PairCounts, Tally
 
 _INTERVALS = ("conservative", "approximate", "average", "credible")
+_WORDS = {
+    "sd": "standard deviation", "mean_by": "mean of group", "share_by": "share of group", "chosen": "share choosing",
+    "distribution": "share", "histogram": "share", "share": "share with a value",
+    "correlation": "correlation with",
+}  # fmt: skip
+_CONSERVATIVE = (
+    "Intervals of quantiles and ranges hold for any distribution of the values; --interval approximate gives narrower "
+    "ones."
+)
 # A status of the answer, and what it means on the command line.
 _ROUND = ("give the number of the round", "give --round-number")
 COLUMNS = ("dimension", "category", "estimate", "standard_error", "lower", "upper", "answers", "status")
@@ -44,7 +54,7 @@ def estimate(
         str,
         Option(
             metavar="<kind>",
-            help="conservative; for distributions: approximate; with --recalibrate: average or credible.",
+            help="conservative; approximate (narrower, for distributions); with --recalibrate: average or credible.",
         ),
     ] = "conservative",
     quantiles: QUANTILES = None,
@@ -181,10 +191,13 @@ def estimate(
         _show(title + several_rows, columns, shown, approximate)
     else:
         notes = []
-    if advice:
+    if advice and sum(map(isnan, final.standard_error)) > sum(map(isnan, found.standard_error)):
         advice[0] += (
-            " Errors are mean squared errors on the scale [-1, 1]. A changed estimate has no standard error."
+            " Expected errors are mean squared errors, of means on the scale [-1, 1]. A changed estimate has no "
+            "standard error."
         )
+    if not approximate and any(answer.intervals is not None for answer in more):
+        first.append(_CONSERVATIVE)
     print_notes([*first, *notes, *advice], verbose)
 
 
@@ -197,7 +210,7 @@ def _show(
     """Print the table grouped by dimension, without empty columns, and its footnotes."""
     places = {row["dimension"]: i for i, row in reversed(list(enumerate(shown)))}
     table, marks = [], dict[str, str]()
-    for row in sorted(shown, key=lambda row: places[row["dimension"]]):
+    for row in map(_in_words, sorted(shown, key=lambda row: places[row["dimension"]])):
         texts = [str(row.get("status") or "ok").replace(*_ROUND), *str(row.get("note") or "").split("; ")]
         texts = [x for x in texts if x not in ("", "ok") and (approximate or "approximate" not in x)]
         letters = sorted(marks.setdefault(text, _letter(len(marks))) for text in texts)
@@ -206,9 +219,18 @@ def _show(
     cells = [[row.get(column) for column in used] for row in table]
     for line, before in reversed(list(zip(cells[1:], cells, strict=False))):
         line[0] = "" if line[0] == before[0] else line[0]
-    print_table(title, [column.replace("_", " ") for column in used], cells)
+    heads = {"category": "category or range"} if any(row["statistic"] == "share" for row in table) else {}
+    print_table(title, [heads.get(column, column.replace("_", " ")) for column in used], cells)
     for text, letter in marks.items():
         typer.echo(f"{letter}: {text}")
+
+
+def _in_words(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose statistic is in words, with the parameter of the statistic."""
+    name, of = row["statistic"], row.get("category")
+    if name == "quantile":
+        return row | {"statistic": f"{name} {of}", "category": None}
+    return row | {"statistic": _WORDS.get(name, name)}
 
 
 def _letter(i: int) -> str:
@@ -254,7 +276,7 @@ def _distributions(
     if variance:
         with watch("estimating variances"):
             found += [tally.ask("variance"), tally.ask("sd")]
-    none = "note: this survey does not allow quantiles or histograms: create it with --purpose distribution"
+    none = "This survey does not allow quantiles or histograms: create it with --purpose distribution"
     return found, [none] if asked and not any(map(len, found)) else []
 
 
@@ -283,7 +305,7 @@ def _of_two(
         left_out = [name for name, group in grouped if not counts.holds(name, group)]
         grouped = [pair for pair in grouped if pair[0] not in left_out]
         for name in left_out:
-            print_note(f"note: {name} is left out, because {pairs} has no joint counts of {name} and {by}")
+            print_note(f"{name} is left out, because {pairs} has no joint counts of {name} and {by}")
     asked = [("correlation", pair) for pair in wanted]
     asked += [("mean_by" if attributes[pair[0]].is_number else "share_by", pair) for pair in grouped]
     return [tally.ask(statistic, pair, pair_counts=counts) for statistic, pair in asked]

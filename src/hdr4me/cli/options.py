@@ -43,6 +43,7 @@ class Command(TyperCommand):
             name, text = parameter.get_help_record(context) or ("", "")
             is_option = parameter.param_type_name == "option"
             name = _PLACEHOLDER.sub(lambda match: _WORDS[match[1]], name) if is_option else name.split()[0]
+            text = text.replace("[x>=1]", "[at least 1]")
             section = _READING if text in _READER.values() else "Options" if is_option else "Arguments"
             found.append((section, name, text))
         return found
@@ -355,7 +356,7 @@ def tally_files(worker: Engine, survey: Survey, reports: Sequence[Path], quarant
         if left := sum(found.rejected.values()) - kept:
             limit = f"its limit of {QUARANTINE_BYTES >> 20} MiB"
             print_note(
-                f"note: {quarantine} reached {limit}: it holds {kept:,} reports; {left:,} more are only counted"
+                f"{quarantine} reached {limit}: it contains {kept:,} reports; {left:,} more are only counted"
             )
     return found
 

@@ -81,7 +81,7 @@ def print_notes(notes: Sequence[str], verbose: bool, most: int = _NOTES) -> None
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table on standard output; the first column is aligned left, the others right.
+    """Print a table on standard output; texts are aligned left, numbers right.
 
     If the table is too wide, texts and headings are wrapped between words. Words and numbers are not broken.
     """
@@ -106,7 +106,8 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], gap: int) -
 
     table = Table(header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap, 0, 0))
     for index, column in enumerate(columns):
-        side: Any = "left" if index == 0 else "right"
+        texts = all(isinstance(row[index], str | None) for row in rows)
+        side: Any = "left" if index == 0 or texts else "right"
         words = (word for row in rows[:_MEASURED] for word in _cell(row[index]).split())
         least = min(_WORD if index else _NAME, max(map(len, words), default=0))
         least = max(least, *map(len, printable(column).split() or [""]), 1)  # no word is broken

@@ -29,19 +29,23 @@ _SHOWN = (
     "worst_tolerance_joint",
 )  # fmt: skip
 _DETAILS = ("mse", "probability_within")  # shown with --verbose
+_OF_MEANS = ("joint_probability_within", "tolerance_joint", "worst_tolerance_joint")
 _MARGINS = ["each alone ±", "all jointly ±", "all jointly, for any values ±"]
 _BEST = 5  # options shown without --verbose
-_SECOND = ("dimensions", "values", "reports", "standard_error", "standard_error_of_two", "gain")
+_SECOND = ("dimensions", "values", "standard_error", "standard_error_of_two")
 
 
 @opt.reads_records
 def plan(
-    users: Annotated[int | None, Option(help="Number of users; if omitted, the fewest that suffice.")] = None,
+    users: Annotated[
+        int | None, Option(help="Number of users; if omitted, the fewest that are sufficient.")
+    ] = None,
     dims: Annotated[
-        int | None, Option(help="Number of dimensions; if omitted, the largest possible.")
+        int | None, Option(help="Number of dimensions; if omitted, the most that are possible.")
     ] = None,
     epsilon: Annotated[
-        float | None, Option(help="Budget ε of one report; if omitted, the smallest that suffices.")
+        float | None,
+        Option(help="Privacy budget ε of one report; if omitted, the smallest that is sufficient."),
     ] = None,
     tolerance: Annotated[
         Texts, Option(metavar="<x or name=x>", help="Largest accepted error (repeatable).")
@@ -55,19 +59,21 @@ def plan(
         Texts, Option("--mechanism", help="Consider only this mechanism for numbers (repeatable).")
     ] = None,
     categorical: Annotated[
-        Texts, Option(help="Consider only this method for categories (repeatable).")
+        Texts, Option(help="Consider only this mechanism for categories (repeatable).")
     ] = None,
     prior: Annotated[
         str,
         Option(
-            metavar="<name or file>", help="Expected values: uniform, worst, a tally, or a file of values."
+            metavar="<name or file>",
+            help="Assumed values: uniform, worst (case), a tally, or a file of values.",
         ),
     ] = "uniform",
     per_dimension: Annotated[
         bool, Option("--per-dimension", help="The tolerance holds for each dimension alone, not jointly.")
     ] = False,
     statistic: Annotated[
-        str, Option(help="Rank by: mean, distribution, quantile, variance, sd, tables …")
+        str,
+        Option(help="Rank by: mean, distribution, quantile, variance, sd, covariance, mean_by or tables."),
     ] = "mean",
     quantiles: QUANTILES = None,
     second_round: Annotated[
@@ -137,7 +143,7 @@ def plan(
         refusal, found = insisted, insisted.nearest
     best = found.best
     if refusal is not None and not json:
-        print_note(str(refusal))
+        print_note(f"{refusal}.")
     survey = None
     if loaded is not None and refusal is None and (output or html or png or json):
         with working("designing the survey"):
@@ -176,12 +182,13 @@ def plan(
             document |= {"message": str(refusal), "nearest": refusal.nearest.to_dict()}
         print_json(document)
     else:
-        print_text((found if refusal is None else refusal.nearest).summary)
+        if refusal is None:
+            print_text(found.summary)
         for table in _tables(found, more, verbose):
             print_table(*table)
         for line in lines:
             print_text(line)
-        print_notes([f"note: {note}" for note in (*found.notes, *details)], verbose, most=1)
+        print_notes([*found.notes, *details], verbose, most=1)
         if second_round and all(row["values"] == "uniform" for row in more["second_round"]):
             print_note("A second round gains nothing if values fill their range: give --prior values.csv.")
         elif second_round and all(row["gain"] == 1.0 for row in more["second_round"]):
@@ -299,7 +306,7 @@ def _guarantees(
         lines += [
             f"Shuffle model: {found.n_reports:,} shuffled reports are ({found.epsilon:.3g}, {found.delta:g})-"
             "differentially private, if a trusted shuffler removes the order, source and time of every report.",
-            f"A central ε of {option.epsilon:g} allows a local ε of up to {local:.3g}.",
+            f"If a central ε of {option.epsilon:g} is enough, the local ε can be {local:.3g}.",
         ]
         document["shuffled"] = {**found.to_dict(), "local_epsilon_for_this_central_epsilon": local}
     if rounds is not None:
@@ -351,7 +358,7 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
         )
     if found.statistic == "mean" and best.errors:
         title = "Standard errors of selections, vectors and optional numbers"
-        tables.append((title, ["of", "standard error"], list(map(list, best.errors.items()))))
+        tables.append((title, ["estimate", "standard error"], list(map(list, best.errors.items()))))
     options = found.options if verbose else found.mechanisms[:_BEST]
     setting = f"{pluralize(best.users, 'user')}, {pluralize(best.dims, 'dimension')}, ε = {best.epsilon:g}"
     tables.append(
@@ -367,9 +374,9 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
     if "second_round" in more:
         tables.append(
             (
-                "A pilot with a fifth of the users, then a second round on narrower ranges (hdr4me refine)",
-                ["dimensions", "values", "reports per dimension", "standard error, one round",
-                 "standard error, two rounds", "squared interval width, one round / two rounds", "next width / width"],
+                "Standard errors on the scale [-1, 1] in one round, or in a pilot with a fifth of the users and a "
+                "second round on narrower ranges (hdr4me refine)",
+                ["dimensions", "assumed values", "one round", "two rounds", "narrower range / range"],
                 [[*(row[key] for key in _SECOND), (row["high"] - row["low"]) / 2] for row in more["second_round"]],
             )
         )  # fmt: skip
@@ -383,7 +390,12 @@ def _options(found: Plan, options: Sequence[Way], verbose: bool) -> tuple[list[s
     within = f"within ±{found.best.tolerance:.3g}"
     heads = ["questions per person", "MSE", f"P(one {within})", f"P(all {within})"]
     heads += _MARGINS
-    used = [(head, name) for head, name in zip(heads, _SHOWN, strict=True) if verbose or name not in _DETAILS]
+    left_out = set() if verbose else set(_DETAILS)
+    if not verbose and found.statistic != "mean":
+        left_out.update(_OF_MEANS)
+    elif not verbose and found.asked is None:
+        left_out.add("joint_probability_within")  # 95 % for the best option: no tolerance was given
+    used = [(head, name) for head, name in zip(heads, _SHOWN, strict=True) if name not in left_out]
     if math.isinf(found.best.tolerance):
         used = [(head, name) for head, name in used if "within" not in name]
     rows = [

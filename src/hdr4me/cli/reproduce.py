@@ -31,7 +31,10 @@ WORKERS = Annotated[int, Option(help="Number of processes; 0: one per core.")]
 SEED = Annotated[int, Option(help="The same seed gives the same numbers, for any --workers.")]
 FOLDER = Annotated[Path, Option("--output", "-o", metavar="<folder>", help="Folder of the report.")]
 NORMALIZE = Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")]
-LAMBDA = Annotated[str | None, Option(help="Choice of the regularization weight λ*, such as z2-noise-bias.")]
+LAMBDA = Annotated[
+    str | None,
+    Option(help="Choice of the regularization weight λ*, such as z2-noise-bias (docs/reproduction)."),
+]
 
 
 def reproduce(
@@ -78,7 +81,7 @@ def reproduce(
 def study(
     context: Context,
     data: Annotated[
-        str, Argument(help="A file with columns of numbers, or gaussian, poisson, uniform …")
+        str, Argument(help="A file with columns of numbers, or gaussian, poisson, uniform or cov19.")
     ] = "uniform",
     users: Annotated[int | None, Option(help="Number of users; default: all rows.")] = None,
     dims: Annotated[list[int] | None, Option(help="Number of dimensions (repeatable).")] = None,
@@ -116,6 +119,10 @@ def study(
 
     lead = f"Mean squared errors on the scale [-1, 1]. {own_lead(results)}"
     print_table(lead, *own_table(results, about.lambda_choice))
+    print_note(
+        "predicted, naive: unbiased estimates; l1, l2: HDR4ME; auto: the method with the smallest estimated error; "
+        "clip: clipped to [-1, 1]; zeros: all estimates zero; oracle: a lower bound, from the true means."
+    )
     _say(about, output, files)
 
 

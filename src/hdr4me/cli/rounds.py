@@ -115,14 +115,27 @@ def rounds(
         )
         return
     print_table(
-        f"{len(x)} rounds, {100 * confidence:g} % confidence intervals, {_NOISE[noise]}",
-        ["dimension", "category", "last round", "average", "±", "last change", "±", "trend per round", "±"],
+        f"{len(x)} rounds, {_NOISE[noise]}; ± is the margin of error with {100 * confidence:g} % confidence",
+        [
+            "dimension",
+            "category",
+            "last round",
+            "average",
+            "± of the average",
+            "last change",
+            "± of the change",
+            "trend per round",
+            "± of the trend",
+        ],
         shown,
     )
     for remark in notes:
-        print_note(f"note: {remark}")
+        print_note(remark)
     if stale.any():
-        print_note(f"{stale_note(row_budget)} Give the --row-budget of the devices, or --noise fresh.")
+        print_note(
+            f"{stale_note(row_budget)} If the devices have another row budget, give --row-budget; if they draw new "
+            "noise in each round, give --noise fresh."
+        )
     elif memoized:
         print_note(
             "Memoized responses repeat their noise, which does not average out: the intervals are conservative."
@@ -177,7 +190,7 @@ def refine(
     with opt.named_options(), working("designing"):
         survey, control, narrower = next_survey(tally, users=users)
     survey.save(output)
-    rows: list[list[object]] = []
+    rows: list[list[Any]] = []
     for before, after in zip(tally.survey.schema, survey.schema, strict=True):
         if before.is_category:
             ranges: tuple[float | None, ...] = (None,) * 5
@@ -190,11 +203,19 @@ def refine(
         gains = {key: own.gain for key, own in narrower.items()}
         print_json({"survey": survey.fingerprint, "control": control, "narrower_by": gains, "rows": found})
     else:
-        heads = [{"range_kept": "next width / width"}.get(c, c.replace("_", " ")) for c in _COLUMNS]
+        total = sum(question.weight for question in survey.questions)
+        shown = [
+            [
+                name,
+                *("" if low is None else f"{low:g} to {high:g}" for low, high in pairs),
+                f"{100 * survey.sampled * weight / total:.0f} %",
+            ]
+            for name, pairs, weight in ((row[0], (row[1:3], row[3:5]), row[6]) for row in rows)
+        ]
         print_table(
-            f"Ranges and weights of the questions of a second round, after a pilot of {tally.n_reports:,} reports",
-            heads,
-            rows,
+            f"Questions of a second round, after a pilot of {tally.n_reports:,} reports",
+            ["dimension", "range", "next range", "probability of the question"],
+            shown,
         )
         if narrower:
             gain = max(own.gain for own in narrower.values())

@@ -42,5 +42,5 @@ def draft(
         typer.echo(text, nl=False)
     else:
         write_text(output, text)
-        print_note(f"note: {WARNING}")
+        print_note(WARNING)
         print_note(f"edit {output}, then run: hdr4me survey {output} --epsilon 1 --output survey.json")

@@ -40,14 +40,22 @@ def survey(
     epsilon: EPSILON = 1.0,
     sampled: SAMPLED = 1,
     mechanism: Annotated[str, Option(help="For numbers: optimal, duchi, piecewise …")] = "optimal",
-    purpose: Annotated[str | None, Option(help="Instead of --mechanism: mean, distribution or both.")] = None,
+    purpose: Annotated[
+        str | None, Option(help="Choose the mechanism for numbers by purpose: mean, distribution or both.")
+    ] = None,
     categorical: Annotated[str, Option(help="For categories: auto, grr, subset, oue …")] = "auto",
     memoized_epsilon: Annotated[
-        float | None, Option(help="Budget of the memoized responses (two-stage randomized response).")
+        float | None,
+        Option(
+            help="Budget of memoized responses, with more noise in each report (two stages, as in RAPPOR)."
+        ),
     ] = None,
     row_budget: Annotated[
         int | None,
-        Option(help="Number of new values that a device with memoized responses pays for.", min=1),
+        Option(
+            help="With memoized responses: different values per question that a device spends budget on.",
+            min=1,
+        ),
     ] = None,
     pair_questions: Annotated[
         Texts,
@@ -58,7 +66,7 @@ def survey(
         Option(
             "--block-question",
             metavar="<a,b,x*>",
-            help="Ask the signs of numbers as one question (repeatable).",
+            help="Ask several numbers as one question, by their signs (repeatable).",
         ),
     ] = None,
     tables: Annotated[
@@ -139,7 +147,7 @@ def survey(
         with opt.named_options():
             wanted = [text if text in SIZES else opt.names_of(text, schema.names) for text in tables]
             schema = table_schema(schema, wanted)
-    notes = _missing(schema, declared)
+    notes = _missing(schema, declared, from_records=_is_records(source))
     if output is not None and output.suffix.lower() == ".toml":
         from hdr4me.io.draft import schema_toml
 
@@ -267,11 +275,11 @@ def _from_records(files: RecordFiles, given: Mapping[str, Texts]) -> tuple[Schem
     except InvalidInput as refusal:
         if ranges or lists:
             raise
-        how = (
-            "use --range column=low:high and --categories column=a,b,c, or column=@FILE with one category per line; "
-            "other columns are ignored"
-        )
-        raise InvalidInput(f"{refusal} ({how})") from None
+        found = str(refusal).partition("; give each")[0]
+        raise InvalidInput(
+            f"{found}. Declare them with --range column=low:high and --categories column=a,b,c (or column=@FILE with "
+            "one category per line); columns without either are ignored"
+        ) from None
     patterns = [*defaults, *optional]
     return schema, {x for x in schema.names if any(x == p or fnmatchcase(x, p) for p in patterns)}
 
@@ -317,14 +325,13 @@ def _by_column(option: str, items: Sequence[str] | None, form: str) -> dict[str,
     return found
 
 
-def _missing(schema: Schema, declared: set[str]) -> list[str]:
+def _missing(schema: Schema, declared: set[str], *, from_records: bool) -> list[str]:
     """A note on the dimensions that refuse missing values."""
     strict = [x.name for x in schema if not x.replaces and x.columns == (x.name,) and x.name not in declared]
     if not strict:
         return []
-    return [
-        f"note: Missing values of {shortened(strict)} are refused; use --default or --optional to accept them"
-    ]
+    how = "use --default or --optional" if from_records else "add default or optional to the schema"
+    return [f"Missing values of {shortened(strict)} are refused; to accept them, {how}."]
 
 
 def _row(made: Survey, channel: Channel) -> dict[str, object]:
@@ -367,7 +374,7 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
         ]
         for channel in made.channels
     ]
-    keys = ("mechanism", "epsilon", "bytes", *(("channel", "inputs", "counters") if verbose else ()))
+    keys = ("mechanism", "epsilon", *(("bytes", "channel", "inputs", "counters") if verbose else ()))
     print_table(
         f"Survey {made.fingerprint[:12]}: each person answers {made.sampled} of "
         f"{pluralize(len(made.questions), 'question')}, ε = {made.epsilon:g} and "
@@ -378,7 +385,10 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
             for group, channel in zip(names, channels, strict=True)
         ],
     )
-    notes = [*notes, f"Each report spends ε = {made.epsilon:g}; several reports of one person add up."]
+    notes = [
+        *notes,
+        f"Each report spends ε = {made.epsilon:g}; the ε of several reports of one person add up.",
+    ]
     if made.row_budget is not None:
         notes.append(
             f"Row budget {made.row_budget}: after round {made.row_budget}, memoized responses may be stale and "

@@ -107,7 +107,7 @@ def tables(
     for note in dict.fromkeys([INDEPENDENT] * found.independent + [x.note for x in chosen if x.note]):
         print_note(note)
     for note in notes:
-        print_note(f"note: {note}")
+        print_note(note)
     if people is not None:
         print_note(f"{_SYNTHETIC} Wrote {rows:,} records to {synthetic}.")
 

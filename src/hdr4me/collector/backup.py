@@ -209,7 +209,7 @@ def restore(source: FilePath, where: FilePath, *, keep_tokens: bool = False) -> 
         target = sqlite.real_path(where)
         beside = sqlite.side_files(target)
         if target.exists():
-            raise InvalidInput(f"{where} exists already: move it and its side files away, then restore")
+            raise InvalidInput(f"{where} exists already: choose another name, or move it away first")
         if beside:
             raise InvalidInput(f"{beside[0]} belongs to an earlier store: move it away, then restore")
         with replacing(target, mode=0o600) as temporary, _folder(target) as folder:

@@ -382,10 +382,10 @@ def _figure5(results: Results, choice: LambdaChoice) -> list[Block]:
 
 
 def own_lead(results: Results) -> str:
-    """The data, the users and the mechanisms in one sentence."""
+    """The data, the users, the number of settings and the mechanisms in one sentence."""
     cells = results.of("own")
     names = ", ".join(dict.fromkeys(title_of(result.cell.mechanism) for result in cells))
-    return f"{cells[0].title}: {cells[0].cell.users:,} users, {pluralize(len(cells), 'cell')}, {names}."
+    return f"{cells[0].title}: {cells[0].cell.users:,} users, {pluralize(len(cells), 'setting')}, {names}."
 
 
 def own_table(results: Results, choice: LambdaChoice) -> tuple[list[str], list[list[object]]]:
@@ -403,7 +403,7 @@ def own_table(results: Results, choice: LambdaChoice) -> tuple[list[str], list[l
         for panel in results.own_panels()[1]
         for result in panel
     ]
-    return ["mechanism", "dimensions", "sampled", "epsilon", "predicted", *methods], rows
+    return ["mechanism", "dimensions", "questions per person", "ε", "predicted", *methods], rows
 
 
 def _own(results: Results, choice: LambdaChoice) -> list[Block]:

@@ -141,7 +141,7 @@ def plan(
     )
     _check_deployable(setting, paired=mechanisms is not None and PAIR in tried, named=schema is not None)
     if solved and common is not None:
-        setting = _solve(setting, solved, common, chosen)
+        setting = _solve(setting, solved, common, chosen, schema, own)
     found = rank(setting, common, chosen, schema, solved, rank_by)
     enough = None  # users who keep the tolerance, perhaps more than needed
     for attempt in range(_CORRECTIONS if solved else 0):
@@ -169,14 +169,23 @@ def plan(
     return found
 
 
-def _solve(setting: Setting, solved: str, tolerance: float, probability: float) -> Setting:
+def _solve(
+    setting: Setting,
+    solved: str,
+    tolerance: float,
+    probability: float,
+    schema: Any,
+    own: Mapping[str, float],
+) -> Setting:
     """The setting with the missing quantity filled in; `NotReachable` if there is none."""
     found = solve(setting, solved, tolerance, probability)
     if found is not None:
         return found
-    nearest = rank(setting, None, probability, None, "", "error")
+    nearest = rank(setting, None, probability, schema, "", "error")
     limits = {"users": f"{MAX_USERS:,} users", "epsilon": f"ε = {MAX_EPSILON:g}", "dims": "one dimension"}
-    raise NotReachable(not_reachable(nearest, tolerance, probability, f"Even with {limits[solved]}"), nearest)
+    raise NotReachable(
+        not_reachable(nearest, tolerance, probability, f"Even with {limits[solved]}", own), nearest
+    )
 
 
 def _corrected(setting: Setting, solved: str, over: float) -> Setting:

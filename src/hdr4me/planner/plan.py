@@ -423,7 +423,7 @@ class Plan(Sequence[Option]):
         assert tolerance is not None
         nearest = rank(setting, None, probability, self.best.schema, "", "error")
         words = f"With {pluralize(setting.users, 'user')} and ε = {setting.epsilon:g}"
-        message = not_reachable(nearest, tolerance, probability, words)
+        message = not_reachable(nearest, tolerance, probability, words, self.requested_own)
         users, budget = (solve(setting, what, tolerance, probability) for what in ("users", "epsilon"))
         ways = [pluralize(users.users, "user")] if users else []
         ways += [f"ε = {budget.epsilon:g}"] if budget else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hdr4me.pages.text import pluralize
@@ -120,7 +121,7 @@ def _sent(plan: Plan) -> str:
     of = f"{answered:,} of the {questions:,} questions"
     if answered == questions:
         of = "the question" if questions == 1 else f"all {questions:,} questions"
-    return f"Each person answers {of} ({kinds})."
+    return f"Each person answers {of} (mechanism for {kinds})."
 
 
 def _gain(plan: Plan) -> str:
@@ -185,15 +186,18 @@ def _largest(option: Option) -> str:
     return f"The least accurate row is the {row.label}."
 
 
-def not_reachable(nearest: Plan, tolerance: float, probability: float, reason: str) -> str:
-    """That no candidate keeps the tolerance, and the nearest tolerance that one does."""
+def not_reachable(
+    nearest: Plan, tolerance: float, probability: float, reason: str, own: Mapping[str, float]
+) -> str:
+    """That no candidate keeps the tolerance (`own`: by dimension, in own units), and the nearest one that is kept."""
     best = nearest.best
     reached = best.tolerance_joint if nearest.setting.jointly else best.tolerance_each
-    nearest_tolerance = f"±{number(reached)} is" if math.isfinite(reached) else _TOO_FEW
-    return (
-        f"{reason}, the tolerance ±{number(tolerance)} for {best.workload.what} is not reached with "
-        f"{percent(probability)} probability; {nearest_tolerance}"
-    )
+    asked, kept = f"±{number(tolerance)} for {best.workload.what}", _TOO_FEW
+    if own:
+        asked = _own(nearest, own)
+    if math.isfinite(reached):
+        kept = f"{_own(nearest, {k: x * reached / tolerance for k, x in own.items()}) or f'±{number(reached)}'} is"
+    return f"{reason}, the tolerance {asked} is not reached with {percent(probability)} probability; {kept}"
 
 
 def _promise(option: Option) -> str:
@@ -206,7 +210,8 @@ def _promise(option: Option) -> str:
     if ", " in workload.what:
         subject = f"each estimate ({workload.what})"
     p = percent(option.probability)
-    each = f"{subject} will be within {_plus_minus(option.tolerance_each)} with {p} probability"
+    scale = " on the scale [-1, 1]" if numeric else ""
+    each = f"{subject} will be within {_plus_minus(option.tolerance_each)}{scale} with {p} probability"
     if not math.isfinite(option.tolerance_each):
         return f"no bound holds for {subject}, because {_TOO_FEW}"
     if single:
@@ -256,7 +261,7 @@ def _units(plan: Plan) -> str:
     return f"In own units, each: {tolerances}." if tolerances else ""
 
 
-def _own(plan: Plan, tolerances: dict[str, float]) -> str:
+def _own(plan: Plan, tolerances: Mapping[str, float]) -> str:
     """Tolerances of the first dimensions in their own units, each followed by the name of the unit."""
     words = []
     for name, tolerance in list(tolerances.items())[:3]:

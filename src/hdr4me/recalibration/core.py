@@ -208,6 +208,11 @@ def harms(before: float, after: float) -> str | None:
 def _advise(found: Recalibration, best: float | None, probabilities: dict[str, float]) -> str:
     """The advice; `best` is the error of `auto`, or None if `auto` itself was used."""
     line, before, after = _NAMES[found.used], found.expected_error_before, found.expected_error_after
+    if best is None and found.used == "clip" and np.array_equal(found.enhanced_mean, found.estimated_mean):
+        return (
+            "Unchanged, because all are in the range and shrinkage would not significantly reduce the expected error "
+            f"({before:.3g})."
+        )
     if found.used == "bayes" and probabilities:
         model = max(probabilities, key=lambda name: probabilities[name])
         line += f" ({_MODELS[model]}, weight {probabilities[model]:.2f})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.recalibration.auto import (
     Evaluation,
@@ -38,6 +38,11 @@ _WORDS = {
     "norm_sub": "projection onto the probability simplex (norm_sub)",
     "base_cut": "small frequencies set to zero (base_cut)",
 }
+
+
+def same(after: Floats, before: Floats) -> NDArray[np.bool_]:
+    """Which frequencies a rule has not changed, apart from rounding errors."""
+    return np.abs(after - before) <= 1e-12
 
 
 class Distribution(NamedTuple):
@@ -100,6 +105,8 @@ def recalibrate_frequencies(
         f"{f.size} frequencies were negative and their sum was {f.sum():.4g}; expected error {before:.3g} before, "
         f"{after.value:.3g} ± {after.standard_error:.1g} after{f' ({worse})' if worse else ''}."
     )
+    if used == "norm_sub" and same(answer, f).all():
+        line = f"unchanged, because none is negative and their sum is {f.sum():.4g} (expected error {before:.3g})."
     return Distribution(out, used, line, share, before, after.value, after.standard_error)
 
 

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from hdr4me.errors import InvalidInput
 from hdr4me.recalibration.auto import containing
 from hdr4me.recalibration.core import OPTIONS, check_kind, recalibrate
-from hdr4me.recalibration.frequencies import FREQUENCY_OPTIONS, recalibrate_frequencies
+from hdr4me.recalibration.frequencies import FREQUENCY_OPTIONS, recalibrate_frequencies, same
 from hdr4me.recalibration.inputs import check_method
 from hdr4me.statistics.intervals import Floats, Rows, quantile
 from hdr4me.survey import Schema
@@ -188,7 +188,7 @@ def _frequencies(answer: Answer, method: str, options: dict[str, Any]) -> list[_
         before, error = answer.scaled_value[rows], answer.scaled_error[rows]
         if np.isfinite(error).all():
             found = recalibrate_frequencies(before, error, method, **rest)
-            after = np.where(found.frequencies == before, error, np.nan)
+            after = np.where(same(found.frequencies, before), error, np.nan)
             parts.append(_Part(rows, found.frequencies, after, f"{name}: {found.advice}"))
     return parts
 
