@@ -7,8 +7,10 @@ for an unexpected error; HDR4ME_TRACEBACK=1 then shows the traceback.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from hdr4me.errors import HDR4MEError, printable
 
@@ -41,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         return _complain(f"{where}{error.strerror or error}", 2)
     except TyperException as error:
-        return _complain(getattr(error, "format_message", error.__str__)(), 2)
+        return _complain(_usage(error), 2)
     except UnicodeEncodeError:  # its message quotes the text
         return _complain("the name of a file or an option is not valid UTF-8: rename it", 2)
     except RecursionError:
@@ -75,6 +77,18 @@ def _complete(arguments: Sequence[str] | None) -> list[str]:
         if given[i] == "--recalibrate" and (after.startswith("-") or os.path.isfile(after)):  # noqa: PTH113
             given.insert(i + 1, "auto")
     return given
+
+
+def _usage(error: Any) -> str:
+    """The message about a wrong option or argument, and the command that shows what is allowed.
+
+    >>> _usage(ValueError("Invalid value for '--users': Input should be a valid integer, unable to parse string"))
+    "'--users' must be a valid integer: see hdr4me --help"
+    """
+    text = getattr(error, "format_message", error.__str__)()
+    text = re.sub(r"Invalid value for (.*): Input should be ([^,]*).*", r"\1 must be \2", text)
+    command = getattr(getattr(error, "ctx", None), "command_path", "hdr4me")
+    return f"{text.rstrip('.')}: see {command} --help"
 
 
 def _complain(message: str, code: int) -> int:

@@ -105,7 +105,7 @@ def estimate(
     html, png, csv, parquet = opt.outputs_of(outputs, ".html", ".png", ".csv", ".parquet")
     to_stdout = str(csv) == "-"
     approximate = interval == "approximate"
-    opt.check("--interval", repr(interval), interval in _INTERVALS, " or ".join(_INTERVALS))
+    opt.check("--interval", repr(interval), interval in _INTERVALS, f"one of {', '.join(_INTERVALS)}")
     if to_stdout and json:
         raise InvalidInput("--output - and --json both write to standard output: use one of them")
     if simultaneous and recalibrate is not None:
@@ -292,7 +292,10 @@ def _of_two(
     if by is not None:
         group = attributes.get(by) or schema[by]
         if not group.is_category:
-            raise InvalidInput(f"--by {by} is not allowed: {by} is not a categorical dimension")
+            known = (
+                ", ".join(name for name, x in attributes.items() if x.is_category) or "the survey has none"
+            )
+            raise InvalidInput(f"--by {by} is not allowed: a categorical dimension ({known})")
         asked_alone = by in schema.names
         grouped = [
             (name, by)
@@ -332,9 +335,9 @@ def _pair_counts(
         return PairCounts.load(pairs)
     if not reports:
         raise InvalidInput(
-            "correlations and group means need reports that answer both questions. Create the survey with --sampled 2 "
-            "or more, and give --pair-counts FILE (hdr4me tally --count-pair a,b writes it) or the reports and their "
-            "--survey; or ask both attributes as one question (two numbers: --pair-question; categories: --tables a,b)"
+            "--correlation and --by need reports that answer both questions: create the survey with --sampled 2 and "
+            "give --pair-counts FILE (written by hdr4me tally --count-pair a,b), or ask both as one question (numbers: "
+            "hdr4me survey --pair-question a,b; categories: --tables a,b)"
         )
     counts = PairCounts(tally.survey, apart)
     for path in reports:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 import secrets
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -135,9 +136,7 @@ def send(
     access = {"authorization": f"Bearer {token}"} if token else {}
     headers = {"content-type": _ARROW, **access}
     totals = [0, 0, 0]
-    with (
-        nullcontext(client) if client else httpx.Client(base_url=url, timeout=60.0, headers=access) as opened
-    ):
+    with nullcontext(client) if client else _client(url, access) as opened:
         number = spool.bound(partial(find_round, opened, spool.survey), round_number)
 
         def deliver(ids: Bytes, rows: Bytes) -> None:
@@ -161,6 +160,20 @@ def send(
         for ids, rows in spool.batches(max(1, min(MOST, BATCH_BYTES // (spool.survey.report_size + 64)))):
             deliver(ids, rows)
     return Sent(*totals)
+
+
+def _client(url: str, headers: Mapping[str, str]) -> httpx.Client:
+    """A client for this collector; it reads the certificates of trusted authorities."""
+    try:
+        return httpx.Client(base_url=url, timeout=60.0, headers=headers)
+    except (OSError, ssl.SSLError):
+        names = [
+            f"{name} = {os.environ[name]}" for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ
+        ]
+        which = " and ".join(names) or "the default certificates"
+        raise InvalidInput(
+            f"the certificates of trusted authorities cannot be read ({which}): correct or unset the variable"
+        ) from None
 
 
 def _ask(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) -> dict[str, Any]:

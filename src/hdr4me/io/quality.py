@@ -137,20 +137,22 @@ def check_quality(quality: DataQuality, *, allow_unusable: bool = False) -> None
 
 def refusal(
     unusable: Sequence[str],
-    remedy: str = "To accept such columns, use allow_unusable=True (--allow-unusable)",
+    remedy: str = "To accept such columns as they are, use allow_unusable=True (--allow-unusable)",
 ) -> InvalidInput:
     """The error for columns that are refused: what is wrong, and what to do."""
     more = f"; {len(unusable) - 3:,} more columns" if len(unusable) > 3 else ""
-    advice = [
-        f"{'; '.join(unusable[:3])}{more}",
-        "Check the schema (range, categories, default, optional) and the file",
-    ]
+    ending, shown = f", and {UNDECLARED}", list(unusable[:3])
+    if all(sentence.endswith(ending) for sentence in shown):
+        shown = [*(sentence.removesuffix(ending) for sentence in shown[:-1]), shown[-1]]
+    advice = [f"{'; '.join(shown)}{more}", "Check the file, and the ranges and categories of the schema"]
     if any(NO_TIMES in sentence for sentence in unusable):
-        advice.append("For other forms of dates, set --date-format, such as %d.%m.%Y")
+        advice.append("For other forms of dates, give --date-format, such as %d.%m.%Y")
     if any("not numbers" in sentence for sentence in unusable):
-        advice.append("If the numbers have such separators, set --thousands and --decimal")
+        advice.append("For numbers with other separators, give --thousands and --decimal")
     if any(UNDECLARED in sentence for sentence in unusable):
-        advice.append("To accept missing or unknown values, create the survey with --default or --optional")
+        advice.append(
+            "To accept missing or unknown values, declare default or optional in the schema (--default, --optional)"
+        )
     return InvalidInput(". ".join([*advice, remedy]))
 
 

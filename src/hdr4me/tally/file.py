@@ -46,7 +46,7 @@ def loads(content: bytes, survey: Survey | None = None) -> Tally:
     except ValueError as error:
         raise FormatError("not a tally: its first line is not JSON") from error
     if not newline or not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise FormatError(f"not a tally: its format is not {FORMAT!r}")
+        raise FormatError("not a tally, which hdr4me tally makes from reports")
     if type(header.get("version")) is not int or header["version"] != VERSION:
         raise FormatError(
             f"tally of version {header.get('version')!r}: this version of hdr4me supports version {VERSION}"
