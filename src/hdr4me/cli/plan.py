@@ -393,7 +393,7 @@ def _options(found: Plan, options: Sequence[Way], verbose: bool) -> tuple[list[s
     left_out = set() if verbose else set(_DETAILS)
     if not verbose and found.statistic != "mean":
         left_out.update(_OF_MEANS)
-    elif not verbose and found.asked is None:
+    elif not verbose and found.requested is None:
         left_out.add("joint_probability_within")  # 95 % for the best option: no tolerance was given
     used = [(head, name) for head, name in zip(heads, _SHOWN, strict=True) if name not in left_out]
     if math.isinf(found.best.tolerance):

@@ -121,8 +121,8 @@ def plan(
     missing = [name for name, value in known.items() if value is None]
     if len(missing) > 1:
         raise InvalidInput(
-            "give users (--users), dims (--dims) or a schema (--schema), and epsilon (--epsilon); leave out one of them "
-            "only with a tolerance (--tolerance)"
+            "give users (--users), dims (--dims) or a schema (--schema), and epsilon (--epsilon); one of them may be "
+            "left out if you give a tolerance (--tolerance)"
         )
     solved = missing[0] if missing else ""
     if solved and common is None:
