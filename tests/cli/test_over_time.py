@@ -92,7 +92,7 @@ def test_a_plan_in_the_shuffle_model_and_over_time(run: Any, plain: Any) -> None
     shown = run(*plan, "--delta", "1e-6", "--rounds", "30")
     assert shown.code == 0
     assert "100,000 shuffled reports are (0.0848, 1e-06)-differentially private" in shown.out
-    assert "allows a local ε of up to" in shown.out
+    assert "the local ε can be" in shown.out
     assert "30 rounds with fresh noise: up to ε = 120 in total" in shown.out
     assert "Participation is not hidden" not in shown.out + shown.err
     whole = run(*plan, "--rounds", "30", "--verbose").err

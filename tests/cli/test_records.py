@@ -179,7 +179,7 @@ def test_patterns_defaults_and_spaces(run, plain, people: Path, tmp_path: Path) 
 def test_dimensions_that_refuse_missing_values_are_listed(run, people: Path, tmp_path: Path) -> None:
     asked = ("--mechanism", "duchi", "--json")
     message = run("survey", people, "--range", "p1=0:1", "--categories", "town=Bath,Ely", *asked).err
-    assert "Missing values of p1 and town are refused; use --default or --optional to accept them" in message
+    assert "Missing values of p1 and town are refused; to accept them, use --default or --optional" in message
     silent = run("survey", people, "--range", "p1=0:1", "--default", "p1=0.5", *asked).err
     assert "missing" not in silent
     schema = tmp_path / "s.toml"
@@ -237,7 +237,7 @@ def test_a_file_without_ranges_names_the_options(plain, tmp_path: Path) -> None:
     message = plain("survey", tmp_path / "people.csv")
     assert "--range column=low:high" in message
     assert "--categories" in message
-    assert "other columns are ignored" in message
+    assert "columns without either are ignored" in message
     message = plain("survey", tmp_path / "people.csv", "--range", "height=0:3")
     assert "has no column" in message
     assert "--categories" not in message

@@ -104,7 +104,7 @@ def test_a_plan_for_a_statistic_and_for_two_rounds(run, plain, folder):
     assert message[0]["control"] > 0
     assert message[0]["standard_error_of_two"] < message[0]["standard_error"]
     assert "gains nothing" in run(*two).err
-    assert "squared interval" in run(*two).out
+    assert "two rounds" in run(*two).out
     small = (*two[:6], "0.5", *two[7:])
     assert "would not give narrower" in run(*small, "--prior", folder / "few.csv").err
     assert "needs numeric dimensions" in plain(*asked[:-4], "--category-count", "3", "--second-round")
@@ -143,7 +143,7 @@ def test_a_second_round(run, folder):
         (["--histogram", "age=5,1"], "--histogram [5.0, 1.0] is not allowed"),
         (["--correlation", "age"], "two names separated by a comma"),
         (["--correlation", "age,income"], "give --pair-counts"),
-        (["--by", "age"], "not a categorical dimension"),
+        (["--by", "age"], "a categorical dimension (region)"),
         (["--later-round", "x.tally", "--variance"], "--later-round combines means"),
     ],
 )

@@ -120,10 +120,7 @@ def plan(
     known = {"users": users, "dims": dims if schema is None else len(schema), "epsilon": epsilon}
     missing = [name for name, value in known.items() if value is None]
     if len(missing) > 1:
-        raise InvalidInput(
-            "give users (--users), dims (--dims) or a schema (--schema), and epsilon (--epsilon); one of them may be "
-            "left out if you give a tolerance (--tolerance)"
-        )
+        raise InvalidInput.missing(*missing)
     solved = missing[0] if missing else ""
     if solved and common is None:
         raise InvalidInput.missing(solved, "tolerance", one_of=True)
