@@ -115,9 +115,10 @@ def study(
         found = study_rows(results.of("own"), about.lambda_choice)
         print_json({**_document(about, verdicts), "cells": found, "files": files})
         return
-    from hdr4me.paper.report import own_lead, own_table
+    from hdr4me.paper.report import own_table
 
-    lead = f"Mean squared errors on the scale [-1, 1]. {own_lead(results)}"
+    first = results.of("own")[0]
+    lead = f"{first.title}, {first.cell.users:,} users: mean squared errors on the scale [-1, 1]"
     print_table(lead, *own_table(results, about.lambda_choice))
     print_note(
         "predicted, naive: unbiased estimates; l1, l2: HDR4ME; auto: the method with the smallest estimated error; "

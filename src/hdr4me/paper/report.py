@@ -382,10 +382,10 @@ def _figure5(results: Results, choice: LambdaChoice) -> list[Block]:
 
 
 def own_lead(results: Results) -> str:
-    """The data, the users, the number of settings and the mechanisms in one sentence."""
+    """The data, the users, the number of cells and the mechanisms in one sentence."""
     cells = results.of("own")
     names = ", ".join(dict.fromkeys(title_of(result.cell.mechanism) for result in cells))
-    return f"{cells[0].title}: {cells[0].cell.users:,} users, {pluralize(len(cells), 'setting')}, {names}."
+    return f"{cells[0].title}: {cells[0].cell.users:,} users, {pluralize(len(cells), 'cell')}, {names}."
 
 
 def own_table(results: Results, choice: LambdaChoice) -> tuple[list[str], list[list[object]]]:
