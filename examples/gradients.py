@@ -2,8 +2,8 @@
 
     python examples/gradients.py docs/figures/gradients.svg
 
-The people are the 442 patients of scikit-learn's diabetes data, drawn with replacement. Each person answers one round,
-under ε = 4: a whole gradient by a codebook, or one coordinate of it by the best table.
+The users are drawn with replacement from the 442 patients of scikit-learn's diabetes data. Each person reports in one
+round under ε = 4: either the whole gradient as a vector, or one coordinate of it as a number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 
 def clipped(gradients: Floats) -> Floats:
-    """The gradients, scaled to the norm where they are longer."""
+    """The gradients; those that are longer than the norm are scaled to it."""
     size = np.linalg.norm(gradients, axis=1, keepdims=True)
     return np.asarray(gradients * np.minimum(1.0, NORM / np.maximum(size, 1e-300)))
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 import hdr4me as hd
 
-# %% Omit the number of users and give a tolerance: the planner solves for the number of users.
+# %% Omit the number of users and give a tolerance: the planner finds the number of users.
 dimensions = [1, 5, 20, 50]
 figure = Figure(figsize=(6.4, 4.0), layout="constrained")
 axes = figure.subplots()

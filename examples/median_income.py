@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 import hdr4me as hd
 from hdr4me.simulation.collection import simulate_tally
 
-# %% `purpose` chooses the best mechanism for distributions.
+# %% `purpose="distribution"` chooses a mechanism that estimates distributions accurately.
 rng = np.random.default_rng(1)
 incomes = np.clip(rng.lognormal(10.3, 0.5, 30_000), 0, 130_000)
 survey = hd.Survey(hd.Schema([hd.Numeric("income", 0, 130_000)]), epsilon=1.0, purpose="distribution")

@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 import hdr4me as hd
 
 
-# %% A report is −C or C plus uniform noise; `parts` has the weights, the offsets from the mean and the half-widths.
+# %% A report is −C or C plus uniform noise; `parts` returns weights, offsets from the mean and half-widths.
 class Coin(hd.UniformMixture):
     def __init__(self, epsilon, width=0.0):
         self.epsilon, self.c, self.width = epsilon, 1 / np.tanh(epsilon / 2), width
