@@ -109,7 +109,7 @@ def ratio(ours: Floats, theirs: Floats, of: Callable[[Floats], Floats], rng: np.
 def wasserstein(rng: np.random.Generator, draws: int = 40) -> list[str]:
     bars = {"age": 0.012, "beta": 0.013, "income": 0.016}
     lines = [
-        "| values | square_wave | SW + EMS as published | ours / theirs | piecewise | optimal | "
+        "| values | square_wave | SW + EMS as published | hdr4me / published | piecewise | optimal | "
         "bar (own / default table) |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -140,7 +140,7 @@ def quantile_errors(
 ) -> list[str]:
     """Ours and Li et al.'s EMS on the same Square wave counts, and ours on the default table."""
     lines = [
-        f"| n, values, way | {' | '.join(map(str, P))} | mean | ours / theirs |",
+        f"| n, values, way | {' | '.join(map(str, P))} | mean | hdr4me / published |",
         "|---|" + "---|" * (len(P) + 2),
     ]
 
@@ -263,7 +263,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., list[str]] | str]] = {
         quantile_errors,
     ),
     "shapes": (
-        "Distributions on populations that the ladder was not set on (n = 100,000, ε = 1)",
+        "Distributions on populations that the smoothing strengths were not tuned on (n = 100,000, ε = 1)",
         "other_shapes:others",
     ),
     "variances": ("Variances: coverage of 95 % intervals", variances),

@@ -1,4 +1,4 @@
-"""The distribution estimate on populations that its ladder was not set on (see more_statistics.py)."""
+"""The distribution estimate on populations that its smoothing strengths were not tuned on (see more_statistics.py)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def others(rng: np.random.Generator, draws: int = 40) -> list[str]:
     def overall(gaps: Floats) -> Floats:
         return np.asarray(np.sqrt(np.mean(gaps**2, axis=0)).mean())
 
-    lines = ["| values | quantiles: ours / theirs | Wasserstein-1: ours / theirs |", "|---|---|---|"]
+    lines = [
+        "| values | quantiles: hdr4me / published | Wasserstein-1: hdr4me / published |",
+        "|---|---|---|",
+    ]
     reading = table_of("square_wave").response.marginal()
     grid, fine = Grid.of(reading), Grid.of(reading, 256)
     for name, values in other_populations(100_000, rng).items():
