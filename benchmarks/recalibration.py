@@ -195,7 +195,7 @@ def announced_summary(rows: list[Row]) -> str:
     repeats = [float(r["repeats"]) for r in rows]
     some = real > 0.05 * clip
     return (
-        f"\n{len(rows)} cells, {min(repeats):.0f} to {max(repeats):.0f} repeats. Announced / real error in "
+        f"\n{len(rows)} cells, {min(repeats):.0f} to {max(repeats):.0f} repeats. Expected / real error in "
         f"{len(quiet)} cells of noise below 0.7: mean of both as parts of clipping's error "
         f"{np.mean(expected / clip):.3f} / {np.mean(real / clip):.3f} = "
         f"{np.sum(expected / clip) / np.sum(real / clip):.3f}; of the totals {expected.sum() / real.sum():.3f}; "

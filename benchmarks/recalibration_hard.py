@@ -101,7 +101,7 @@ def summary(rows: list[Row]) -> str:
                 f"| {r['name']} | {float(r['repeats']):.0f} | {numbers} | {conservative:.1f} % | {average:.1f} % | "
                 f"{float(r['average_length']):.2f} | {credible:.1f} % | {float(r['credible_length']):.2f} |"
             )
-    lines += ["", "Cells that miss a bar beyond two standard errors of their repeats:", ""]
+    lines += ["", "Cells that miss a requirement by more than two standard errors of their repeats:", ""]
     for r in rows:
         missed = []
         best = min(float(r["naive"]), float(r["clip"]))
@@ -115,7 +115,7 @@ def summary(rows: list[Row]) -> str:
             if z_of(r, name, bar) < -2:
                 missed.append(f"{words} {100 * float(r[name]):.1f} %")
         if z_of(r, "excess_announced") < -2:
-            missed.append(f"announced {float(r['announced']) / float(r['auto']):.2f} of the real error")
+            missed.append(f"expected error {float(r['announced']) / float(r['auto']):.2f} of the real error")
         if missed:
             lines.append(f"- {r['name']} ({float(r['repeats']):.0f} repeats): {'; '.join(missed)}")
     return "\n".join(lines) + "\n"
