@@ -253,8 +253,8 @@ def main(python: Path, path: Path) -> None:
             "n·Σ(f̂ − f)² of unbiased estimates, Zipf data, the same for all; the peers' best protocol of",
             "; ".join(f"{name}: {', '.join(protocols)}" for name, protocols in PROTOCOLS.items()) + ".",
             "",
-            "A ratio is the error of the peer over that of hdr4me, with its standard error and by the published formulas.",
-            "The protocol with the smallest measured error is named, so its ratio is too small by about one standard error.",
+            "A ratio is the error of the peer over that of hdr4me, with its standard error and by formula.",
+            "The protocol with the smallest measured error is named; its ratio is about one standard error too small.",
             "",
             "| categories | epsilon | ours | multi-freq-ldpy | over ours | by formula | pure-LDP | over ours "
             "| by formula | ours above by 3 se |",
@@ -268,7 +268,7 @@ def main(python: Path, path: Path) -> None:
                 print(line, flush=True)
         lines += [
             "",
-            "Reports per second at epsilon = 1, by the peers one by one and by hdr4me together (cryptographic randomness);",
+            "Reports per second at epsilon = 1, by peers one by one, by hdr4me together (cryptographic randomness);",
             "subset selection, and projective reports compared with local hashing:",
             "",
             "| categories | peer | its rate | oracle of hdr4me | its rate | ratio |",
@@ -277,7 +277,7 @@ def main(python: Path, path: Path) -> None:
         lines += [
             *rates,
             "",
-            "n·Σ(f̂ − f)² by each protocol's published p and q, over that of hdr4me. At 4,000 categories its default is a",
+            "n·Σ(f̂ − f)² by each protocol's p and q, over that of hdr4me. At 4,000 categories the default is a",
             "report of 2 bytes instead of subset selection's 2,152.",
             "",
             "| categories | epsilon | ours | GRR over ours | SS | OUE | OLH |",
