@@ -62,7 +62,7 @@ def test_one_report_for_each_series(mixed: Survey, other: Survey, small: Survey,
     Client(mixed, ledger).report({})
     with pytest.raises(BudgetExceeded, match=mixed.fingerprint):
         Client(mixed, ledger).report({})
-    with pytest.raises(BudgetExceeded, match="under this name or another"):
+    with pytest.raises(BudgetExceeded, match="on this survey or on one that differs only in name"):
         Client(other, ledger).report({})
     Client(small, ledger).report({})
     assert ledger.spent(mixed) == ledger.spent(other) == 12
@@ -117,12 +117,12 @@ def test_a_budget_renews_after_its_period(small: Survey, path: Path, clock: Any)
     ledger.spend(small)
     for day in (0, 1, 6):
         clock(day)
-        with pytest.raises(BudgetExceeded, match="allows in 7 days"):
+        with pytest.raises(BudgetExceeded, match="spent in 7 days on this survey"):
             ledger.spend(small)
     clock(7)
     ledger.spend(small)
     assert ledger.total == 2 * Fraction(1.1)
-    with pytest.raises(BudgetExceeded, match=r"allows: reports_per_survey = 2$"):
+    with pytest.raises(BudgetExceeded, match=r"allows reports_per_survey = 2: survey"):
         Ledger(path, reports_per_survey=2).spend(small)  # without a period all of it counts
 
 

@@ -94,7 +94,7 @@ def test_choices_that_coincide_are_counted_once(results):
 
 
 @pytest.mark.parametrize(
-    ("beyond", "verdict"), [(True, "reproduced"), (False, "holds in the paper's cells, false in general")]
+    ("beyond", "verdict"), [(True, "reproduced"), (False, "holds in the paper's settings, false in general")]
 )
 def test_a_second_check_outside_the_cells(results, beyond, verdict):
     second = Beyond(GENERAL, "elsewhere", lambda *_: Finding(beyond, "42", "because"))
@@ -172,27 +172,27 @@ def test_a_claim_about_the_means_of_cov19_needs_the_data(results):
         ("piecewise-hybrid-improve-duchi", "holds in part (1 of 2 mechanisms)"),
         ("sampling-budget", "reproduced"),
         ("expected-reports", "reproduced"),
-        ("lemma-2", "holds in the paper's cells, false in general"),
-        ("lemma-3", "holds in the paper's cells, false in general"),
+        ("lemma-2", "holds in the paper's settings, false in general"),
+        ("lemma-3", "holds in the paper's settings, false in general"),
         ("convergence-rate", "reproduced"),
         ("densities", "reproduced"),
         ("square-wave-moments", "reproduced"),
         ("perturbation-reaches-threshold", "reproduced"),
-        ("square-wave-below-threshold", "holds in the paper's cells, false in general"),
+        ("square-wave-below-threshold", "holds in the paper's settings, false in general"),
         ("figure-1-regularization", "reproduced"),
         ("one-off-solver", "reproduced"),
         ("no-extra-burden", "reproduced"),
         ("frequency-budget", "reproduced"),
         ("frequency-estimation", "reproduced"),
         ("lemma-1-unbounded", "reproduced"),
-        ("lemma-1-bounded", "holds in the paper's cells, false in general"),
-        ("theorem-1-jointly", "holds in the paper's cells, false in general"),
-        ("theorem-2-bound", "holds in the paper's cells, false in general"),
-        ("theorem-2-few-reports", "holds in the paper's cells, false in general"),
+        ("lemma-1-bounded", "holds in the paper's settings, false in general"),
+        ("theorem-1-jointly", "holds in the paper's settings, false in general"),
+        ("theorem-2-bound", "holds in the paper's settings, false in general"),
+        ("theorem-2-few-reports", "holds in the paper's settings, false in general"),
         ("lemma-4-per-dimension", "reproduced"),
         ("lemma-5-per-dimension", "reproduced"),
-        ("theorem-3-probability", "holds in the paper's cells, false in general"),
-        ("theorem-4-probability", "holds in the paper's cells, false in general"),
+        ("theorem-3-probability", "holds in the paper's settings, false in general"),
+        ("theorem-4-probability", "holds in the paper's settings, false in general"),
     ],
 )
 def test_verdicts_on_lemmas_and_theorems(results, name, verdict):
@@ -387,7 +387,7 @@ def test_theorem_claim_detects_fewer_improvements_than_stated(results):
         assert _verdict(name, Results(never, results.clt)).verdict == "not reproduced"
         assert (
             _verdict(name, Results(always, results.clt)).verdict
-            == "holds in the paper's cells, false in general"
+            == "holds in the paper's settings, false in general"
         )
 
 

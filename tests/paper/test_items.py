@@ -63,7 +63,7 @@ def test_the_page_has_verdicts_and_other_seeds(results):
     tables = [block for block in items_blocks(verdicts, {2: {"lemma-2": "x"}}) if hasattr(block, "rows")]
     assert sum(len(table.rows) for table in tables[:-1]) == len(ITEMS)
     words = {row[-2] for table in tables[:-1] for row in table.rows}
-    assert "holds in the paper's cells, false in general" in words
+    assert "holds in the paper's settings, false in general" in words
     assert tables[-1].columns[-1] == "seed 2"
     assert {row[0]: row[-1] for row in tables[-1].rows}["`lemma-2`"] == "x"
 

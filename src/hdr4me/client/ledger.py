@@ -161,10 +161,12 @@ class Ledger:
     def _check(self, book: Book, survey: Survey, epsilon: float) -> None:
         cost, since = Fraction(epsilon), self._since()
         when = "" if self.every is None else f" in {self.every} day{'s' * (self.every != 1)}"
-        if book.amount(survey.series, since) + cost > self.reports_per_survey * cost:
+        spent = book.amount(survey.series, since)
+        if spent + cost > self.reports_per_survey * cost:
             raise BudgetExceeded(
-                f"survey {survey.fingerprint} has been answered at epsilon = {epsilon}, under this name or another, as "
-                f"often as {self.path} allows{when}: reports_per_survey = {self.reports_per_survey}"
+                f"epsilon = {float(spent):g} has been spent{when} on this survey or on one that differs only in name, "
+                f"and the ledger allows reports_per_survey = {self.reports_per_survey}: "
+                f"survey {survey.fingerprint}, ledger {self.path}"
             )
         total = book.total(since) + cost
         if self.limit is not None and total > self.limit:

@@ -71,6 +71,8 @@ def lead_of(verdicts: Sequence[Verdict]) -> str:
     parts = [
         f"{words[word]} {sentence[words[word] > 1]}" for word, sentence in VERDICTS.items() if words[word]
     ]
+    if len(parts) > 1:
+        parts[-1] = f"and {parts[-1]}"
     return f"Of {pluralize(len(verdicts), 'claim')}, {', '.join(parts)}."
 
 
@@ -127,10 +129,10 @@ def _summary(verdicts: Sequence[Verdict]) -> list[Block]:
         "Each assertion of the paper is a test on the numbers below, by the metric of the paper. **Reproduced**: the "
         "test passes under every choice of λ*. **Depends on the choice** of λ*: it passes under some choices. **Holds "
         "in part**: it passes in some of the panels or mechanisms that the sentence mentions. **Holds in the paper's "
-        "cells, false in general**: it passes, and a second test outside the paper's cells fails. **Needs the COV-19 "
-        "data**: the outcome depends on means that the stand-in does not have. **Not reproduced**: it fails under "
-        "every choice. Choices of λ* that give a claim the same numbers count once. The section after the figures has "
-        "the tests, the numbers and the reasons.",
+        "settings, false in general**: it passes, and a second test outside the paper's settings fails. **Needs the "
+        "COV-19 data**: the outcome depends on means that the stand-in does not have. **Not reproduced**: it fails "
+        "under every choice. Choices of λ* that give a claim the same numbers count once. The section after the figures "
+        "has the tests, the numbers and the reasons.",
         Table(["claim", "where", "verdict", "choices of λ* for it", "holds in the figures"], rows),
     )
 

@@ -13,7 +13,7 @@ from hdr4me.paper.studies import Results
 HOLDS = "reproduced"
 PART = "holds in part"
 CHOICE = "depends on the choice of λ*"
-GENERAL = "holds in the paper's cells, false in general"
+GENERAL = "holds in the paper's settings, false in general"
 DATA = "needs the COV-19 data"
 FAILS = "not reproduced"
 # Each verdict as a predicate for one claim and for several claims.
@@ -22,10 +22,10 @@ VERDICTS = {
     PART: ("holds in part", "hold in part"),
     CHOICE: ("depends on the choice of λ*", "depend on the choice of λ*"),
     GENERAL: (
-        "holds in the paper's cells and is false in general",
-        "hold in the paper's cells and are false in general",
+        "holds in the paper's settings and is false in general",
+        "hold in the paper's settings and are false in general",
     ),
-    DATA: ("needs the COV-19 data", "need the COV-19 data"),
+    DATA: ("cannot be judged without the COV-19 data", "cannot be judged without the COV-19 data"),
     FAILS: ("is not reproduced", "are not reproduced"),
 }
 _OTHER_DATA = (
