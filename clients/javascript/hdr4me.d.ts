@@ -106,7 +106,7 @@ export class Client {
    * collector refused the report; its cost stays spent, and `status().refused` has the refusal.
    */
   answer(record: Record): Promise<Item>;
-  /** Send the waiting reports. Failed reports are sent again after growing delays, and when the browser is online again. */
+  /** Send the waiting reports. Failed reports are sent again after increasing delays, and when the browser is online again. */
   flush(): Promise<Sent>;
   /** Send nothing more from this store, and drop waiting reports. `optOut(false)` reverses this. */
   optOut(out?: boolean): Promise<void>;

@@ -42,7 +42,7 @@ def dashboard(browser: Browser, link: str) -> None:
     token = page.evaluate(SESSION)
     for name, first, width, height, options in (
         ("dashboard-dark", "Reports over time", 1000, 1250, {"color_scheme": "dark"}),
-        ("dashboard-phone", "Answers", 360, 760, {"device_scale_factor": 2}),
+        ("dashboard-phone", "Estimates", 360, 760, {"device_scale_factor": 2}),
     ):
         other = browser.new_page(viewport={"width": width, "height": 800}, **options)
         other.add_init_script(f"sessionStorage.setItem('hdr4me-session', '{token}')")

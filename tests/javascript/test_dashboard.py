@@ -191,7 +191,7 @@ def test_an_answered_page_arrives_and_is_shown_after_min_reports(opened: Any, co
     person.get_by_text("Delivered.").wait_for()
     page.evaluate(RENEW)
     page.locator("#answers figure").first.wait_for()
-    page.get_by_text("All reports: 20 reports").wait_for()
+    page.get_by_text("20 reports, with").wait_for()
     page.reload()  # the session is kept by the tab
     page.locator("#answers figure").first.wait_for()
 
@@ -340,13 +340,13 @@ def test_answers_with_and_without_a_quarantined_token(opened: Any, collector: Ru
     number = collector.open(survey, 30)
     collector.send(number, survey, 25, token="")
     page = opened(number)
-    page.get_by_text("All reports: 55 reports").wait_for()
+    page.get_by_text("55 reports, with").wait_for()
     page.locator("#leave-out-what").select_option(label="no token (25 reports)")
     page.get_by_role("button", name="Quarantine").click()
     page.get_by_label("Exclude quarantined reports").check()
     page.get_by_text("Quarantined reports excluded: 30 reports").wait_for()
     page.get_by_label("Exclude quarantined reports").uncheck()
-    page.get_by_text("All reports: 55 reports").wait_for()
+    page.get_by_text("55 reports, with").wait_for()
 
 
 def test_every_kind_of_dimension_is_drawn(opened: Any, collector: Running) -> None:

@@ -602,14 +602,14 @@ const canonical = (value) => {
 
 const fingerprint = async (document) => hex(await subtle.digest("SHA-256", utf8(canonical(document))));
 
-// Parses a survey document (text or object) and proves its privacy. Whatever else is wrong is a FormatError, too.
+// Parses a survey document (text or object) and proves its privacy. Every other fault is a FormatError, too.
 const readSurvey = (document) =>
   parsed(document).catch((error) => (error.name == "Unsupported" ? Promise.reject(error) : check()));
 const parsed = async (document) => {
   const text = isText(document) ? document : json(document);
   const { fingerprint: claimed, ...body } = JSON.parse(text);
   const { format, version, epsilon, n_sampled: m, dimensions, channels, questions: list, row_budget: rows = 1, tolerance } = body;
-  // No name is given twice in an object, and every text has a UTF-8 form: JSON escapes a half character as \ud….
+  // No object has a duplicate name, and every string has a UTF-8 form: JSON escapes a lone surrogate as \ud….
   const colons = (text) => text.replace(/"(\\.|[^"\\])*"/g, 0).split(":").length;
   const again = json(JSON.parse(text));
   check(colons(text) == colons(again) && !/[^\\](\\\\)*\\ud/.test(again));
@@ -681,7 +681,7 @@ const inputOf = async ({ parts }, record, fraction) => {
 };
 
 // Refuses a record with unknown names, or with unusable values for which the survey declares no default, before
-// anything is drawn. The error has names and no values.
+// any random draw. The error has names and no values.
 const checkRecord = async ({ questions }, record) => {
   const leaves = questions.flatMap(({ parts }) => parts.flatMap((part) => part.leaves));
   const codes = await Promise.all(leaves.map(({ codeOf, size = 3 }) => codeOf(record, size)));
@@ -801,8 +801,8 @@ class Client {
     return min(this.reports * m - used, num((n * b * big(this.share)) / (d * a)));
   }
 
-  // The report, the stored rows and the new marks. Fresh random bytes are stored until the report is sent: a second
-  // preview shows the same report, so nobody can draw until they like the report.
+  // The report, the stored rows and the new marks. Fresh random bytes are stored until the report is sent, so
+  // that repeated previews show the same report and permit no choice between reports.
   async #draw(state, record) {
     const { survey } = this;
     const { series, fingerprint, m } = survey;
@@ -853,7 +853,7 @@ class Client {
     return item;
   }
 
-  // Sends the waiting reports, each with its own key. Failed reports are sent again after growing delays.
+  // Sends the waiting reports, each with its own key. Failed reports are sent again after increasing delays.
   flush() {
     clearTimeout(this.#timer);
     return this.store.alone(async () => {

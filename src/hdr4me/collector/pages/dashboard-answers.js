@@ -167,14 +167,14 @@ export function pictures(survey, documents, width) {
 export function heading(documents, { without, together }) {
   const { reports: n, confidence, rounds, too_few_reports: missing } = documents.raw;
   const from = together
-    ? `Rounds ${rounds.join(", ")} combined`
+    ? `Rounds ${rounds.join(", ")} combined: `
     : without
-      ? "Quarantined reports excluded"
-      : "All reports";
+      ? "Quarantined reports excluded: "
+      : "";
   const left = missing?.length ? ` Excluded because of too few reports: round ${missing.join(", ")}.` : "";
   const lines = [
     p(
-      `${from}: ${reports(n)}, with ${share(confidence, 0)} confidence intervals. Estimates are updated for several new reports at once, so that no single report is visible.${left}`,
+      `${from}${reports(n)}, with ${share(confidence, 0)} confidence intervals. Estimates are updated for several new reports at once, so that no single report is visible.${left}`,
     ),
   ];
   const better = documents["re-calibrated"];

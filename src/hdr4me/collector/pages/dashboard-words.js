@@ -34,7 +34,7 @@ export const missing = ({ stored, min_reports: least }) => {
 export const progress = ({ plan: { tolerance, half_width: now, reports_needed: needed }, stored }) => {
   if (now === null) return "The margin of error is shown when there are more answers for every dimension.";
   const size = (x) => `±${x.toPrecision(2)}`;
-  const kept = `The largest 95\u00a0% margin of error is ${size(now)} (numbers scaled to [−1, 1], shares to [0, 1]).`;
+  const kept = `The margin of error is ${size(now)} with 95\u00a0% probability (numbers scaled to [−1, 1], shares to [0, 1]).`;
   if (tolerance === null) return `${kept} The survey declares no tolerance; hdr4me serve --tolerance sets one.`;
   if (now <= tolerance) return `${kept} The planned tolerance of ${size(tolerance)} is reached.`;
   return `${kept} The planned tolerance of ${size(tolerance)} needs about ${reports(needed)}: ${count(Math.max(0, needed - stored))} more.`;
