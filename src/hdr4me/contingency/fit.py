@@ -96,15 +96,15 @@ class Joint:
 
     def tables(self, wanted: Sequence[Names]) -> dict[Names, Floats]:
         """The tables of attributes that share a clique; sums over leading attributes are shared."""
-        found: dict[Names, Floats] = {}
+        by_names: dict[Names, Floats] = {}
         for c, clique in enumerate(self.cliques):
             own, rest, left = self.beliefs[c], clique, [x for x in wanted if self.clique_of(x) == c]
             while left:
                 for names in [x for x in left if x[0] == rest[0]]:
-                    found[names] = own.sum(axis=tuple(i for i, j in enumerate(rest) if j not in names))
+                    by_names[names] = own.sum(axis=tuple(i for i, j in enumerate(rest) if j not in names))
                 left = [x for x in left if x[0] != rest[0]]
                 own, rest = own.sum(axis=0), rest[1:]
-        return found
+        return by_names
 
     def table(self, names: Names) -> Floats:
         """The table of any attributes; those that share no clique are joined along the tree."""
@@ -194,8 +194,8 @@ def fit(shape: Sequence[int], measured: Sequence[Measured], margins: Sequence[Fl
         excess = [chance**2 / max(_dependence(table, margins), chance) for table in used]
         enough += sum(x * np.sqrt(2 * table.free) for x, table in zip(excess, used, strict=True))
 
-    def loss(found: Mapping[Names, Floats], some: Sequence[Measured]) -> float:
-        return sum(float(np.sum((found[t.names] - t.shares) ** 2)) / t.variance for t in some)
+    def loss(tables: Mapping[Names, Floats], some: Sequence[Measured]) -> float:
+        return sum(float(np.sum((tables[t.names] - t.shares) ** 2)) / t.variance for t in some)
 
     tables = model.tables(wanted)
     spread = float(np.sqrt(2 * max(enough, 1.0)))

@@ -496,15 +496,15 @@ def _in_order(covariance: Any, cells: Any) -> Floats:
     return np.asarray(covariance[cells] if covariance.ndim == 1 else covariance[np.ix_(cells, cells)])
 
 
-def _noncentrality(found: float, free: float, probability: float) -> float:
+def _noncentrality(statistic: float, free: float, probability: float) -> float:
     """The noncentrality at which a chi-square variable is at most `found` with this probability; 0 if there is none."""
 
     def excess(x: float) -> float:
-        return float(ncx2.cdf(found, free, x) if x > 0 else chi2.cdf(found, free)) - probability
+        return float(ncx2.cdf(statistic, free, x) if x > 0 else chi2.cdf(statistic, free)) - probability
 
     if excess(0.0) <= 0:
         return 0.0
-    high = found + 1.0
+    high = statistic + 1.0
     while excess(high) > 0:
         high *= 2
     return float(brentq(excess, 0.0, high))

@@ -38,9 +38,9 @@ def collect(data: Any, survey: Survey, *, allow_unusable: bool = False) -> Tally
     tally = Tally(survey)
     tally.round_number = 1  # the responses are fresh
 
-    def on_quality(found: DataQuality) -> None:
-        check_quality(found, allow_unusable=allow_unusable)
-        tally.data_quality = found
+    def on_quality(quality: DataQuality) -> None:
+        check_quality(quality, allow_unusable=allow_unusable)
+        tally.data_quality = quality
 
     for block in Local().reports(data, survey, on_quality=on_quality):
         tally.add_block(block)

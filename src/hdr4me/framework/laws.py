@@ -131,16 +131,16 @@ def probe(law: Law) -> None:
     """Reject a law with impossible moments: Lyapunov's inequality requires E|t* − E t*|³ ≥ Var^{3/2}."""
     name = getattr(law, "name", law)
     points = np.asarray(getattr(law, "points", None) or probe_points(*domain_of(law)), dtype=np.float64)
-    found = {}
+    moments = {}
     for what in ("mean", "variance", "abs_third_moment"):
-        found[what] = np.asarray(getattr(law, what)(points), dtype=np.float64)
-        if found[what].shape != points.shape or not np.isfinite(found[what]).all():
+        moments[what] = np.asarray(getattr(law, what)(points), dtype=np.float64)
+        if moments[what].shape != points.shape or not np.isfinite(moments[what]).all():
             raise InvalidInput.of(
                 "mechanism", name, f"its {what}(t) must return one finite number for each value"
             )
-    if (found["variance"] < 0).any():
+    if (moments["variance"] < 0).any():
         raise InvalidInput.of("mechanism", name, "its variance must not be negative")
-    if (found["abs_third_moment"] < found["variance"] ** 1.5 * (1 - 1e-6)).any():
+    if (moments["abs_third_moment"] < moments["variance"] ** 1.5 * (1 - 1e-6)).any():
         raise InvalidInput.of("mechanism", name, "its abs_third_moment must be at least variance^1.5")
 
 

@@ -154,11 +154,13 @@ class Prediction:
     def probabilities_within(self, tolerances: Mapping[PredictedRow, float]) -> dict[PredictedRow, float]:
         """The probability that the error of a named row is within a tolerance in its own units."""
         δ, σ = self.biases, np.sqrt(self.variances)
-        found = {}
+        probabilities = {}
         for row, tolerance in tolerances.items():
             c = slice(row.kind, row.kind + 1)
-            found[row] = float(np.exp(self._log_within(δ[c], σ[c], np.asarray(tolerance / row.unit)))[0])
-        return found
+            probabilities[row] = float(
+                np.exp(self._log_within(δ[c], σ[c], np.asarray(tolerance / row.unit)))[0]
+            )
+        return probabilities
 
     def _out(self, per_class: Floats) -> Floats:
         """One number if there is one class, otherwise one per row."""
@@ -304,7 +306,7 @@ def survey_prediction(
     data
         Gives the users' values in parts, for the covariance: [users, coordinates] for each dimension, NaN if missing.
     """
-    found: dict[int, list[float]] = {}
+    row_variances: dict[int, list[float]] = {}
     for q, question in enumerate(survey.questions):
         inverse = 1.0 / (users * float(survey.inclusion(q)))
         for place, j in enumerate(question.dimensions):
@@ -313,17 +315,17 @@ def survey_prediction(
             if len(question.dimensions) == 2 and response.marginal(place).law.shape[1] > 1:
                 beside = populations[question.dimensions[1 - place]].values[0]
                 others = response.marginal(1 - place).hat_weights(beside)
-            found[j] = []
+            row_variances[j] = []
             for coordinate, values in enumerate(own.values[:1] if share else own.values):
                 marginal = response.marginal(place, coordinate)
                 moments = marginal.optional_moments(values) if gaps else marginal.moments(values, others)
                 shares = own.shares if own.shares.ndim == 1 else own.shares[coordinate]
                 noise, spread = one_report(moments, shares, share=share)
-                found[j].append(float(sampled_variance(noise, spread, users, inverse)))
-    variances = np.concatenate([found[j] for j in range(len(populations))])
+                row_variances[j].append(float(sampled_variance(noise, spread, users, inverse)))
+    variances = np.concatenate([row_variances[j] for j in range(len(populations))])
     rows: list[PredictedRow] = []
     for j, dimension in enumerate(survey.schema.dimensions):
-        names = dimension.categories or [""] * len(found[j])
+        names = dimension.categories or [""] * len(row_variances[j])
         unit = 1.0 if share else dimension.half_range
         statistic = "share" if share else "mean"
         rows += [

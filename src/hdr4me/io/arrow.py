@@ -455,11 +455,11 @@ class Flatbuffer:
 
     def pairs(self, table: int, index: int) -> dict[bytes, bytes]:
         """A list of keys and values."""
-        found = {}
+        metadata = {}
         for at in self.structs(table, index, 4):
             pair = at + self.number("<I", at)
-            found[self._text(pair, 0)] = self._text(pair, 1)
-        return found
+            metadata[self._text(pair, 0)] = self._text(pair, 1)
+        return metadata
 
     def _text(self, table: int, index: int) -> bytes:
         at = self.child(table, index)

@@ -190,12 +190,12 @@ class _Thrift:
 
     def structure(self, depth: int = 0) -> dict[int, Any]:
         """The integers, structs and lists of structs of a struct, by field; None for other types."""
-        found: dict[int, Any] = {}
+        fields: dict[int, Any] = {}
         field = 0
         while head := self._byte():
             field = field + (head >> 4) if head >> 4 else self._number()
-            found[field] = self._value(head & 15, depth)
-        return found
+            fields[field] = self._value(head & 15, depth)
+        return fields
 
     def _value(self, kind: int, depth: int) -> Any:
         if depth > _DEEPEST:

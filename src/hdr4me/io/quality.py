@@ -104,10 +104,10 @@ class DataQuality:
 
     def remarks(self) -> dict[str, str]:
         """The notes on each dimension, for the rows of an answer."""
-        found: dict[str, str] = {}
+        by_dimension: dict[str, str] = {}
         for name, sentence in self._notes():
-            found[name] = f"{found[name]}; {sentence}" if name in found else sentence
-        return found
+            by_dimension[name] = f"{by_dimension[name]}; {sentence}" if name in by_dimension else sentence
+        return by_dimension
 
     def _notes(self) -> list[tuple[str, str]]:
         return [

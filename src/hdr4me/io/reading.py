@@ -299,16 +299,16 @@ def _read_arrow(path: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         raise FormatError(f"{path} contains no records")
 
 
-def _check_names(what: str, found: Sequence[str], names: Sequence[str], *, in_memory: bool = False) -> None:
+def _check_names(what: str, present: Sequence[str], names: Sequence[str], *, in_memory: bool = False) -> None:
     """Raise an error if a name is absent or duplicated."""
-    missing = [name for name in names if name not in set(found)]
+    missing = [name for name in names if name not in set(present)]
     if missing:
         names_of_missing = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
-        there = ", ".join(map(repr, found[:8])) + (", ..." if len(found) > 8 else "")
-        if in_memory and not is_header(found, (), names):  # they may be a record that was read as a header
-            there = f"{len(found):,} with other names"
+        there = ", ".join(map(repr, present[:8])) + (", ..." if len(present) > 8 else "")
+        if in_memory and not is_header(present, (), names):  # they may be a record that was read as a header
+            there = f"{len(present):,} with other names"
         raise FormatError(f"{what} has no column {names_of_missing}: its columns are {there}")
-    if len(set(found)) < len(found):
+    if len(set(present)) < len(present):
         raise FormatError(f"{what} has two columns of the same name; rename one of them")
 
 

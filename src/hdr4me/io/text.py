@@ -261,10 +261,10 @@ def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     >>> flat({"id": 1, "home": {"town": "Bonn"}})
     {'id': 1, 'home.town': 'Bonn'}
     """
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in row.items():
-        found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return found
+        fields |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return fields
 
 
 def read_objects(text: Text) -> Iterator[list[dict[str, Any]]]:

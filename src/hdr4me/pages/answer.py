@@ -42,7 +42,7 @@ _WIDTH, _HIGH = 5.75, 3.2  # inches: the width of a panel, and the height of a c
 
 def panels_of(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
     """The panels of a figure as (statistic, title, rows); numbers of one statistic and unit share one."""
-    found: dict[tuple[str, str, object], list[Row]] = {}
+    panels: dict[tuple[str, str, object], list[Row]] = {}
     for row in rows:
         if row["estimate"] is not None:
             statistic = row["statistic"]
@@ -51,8 +51,8 @@ def panels_of(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
             title = title.replace("{}", str(row["dimension"]))
             unit = row.get("unit") or (_size(row) if single else 0)
             title += f" ({row['unit']})" if row.get("unit") else ""
-            found.setdefault((statistic, title, unit), []).append(row)
-    return [(statistic, title, part) for (statistic, title, _), part in found.items()]
+            panels.setdefault((statistic, title, unit), []).append(row)
+    return [(statistic, title, part) for (statistic, title, _), part in panels.items()]
 
 
 def _size(row: Row) -> int:

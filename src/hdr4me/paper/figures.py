@@ -78,31 +78,31 @@ def drawn(panels: Sequence[Sequence[CellResult]], axis: str, choice: LambdaChoic
 
 def draw(results: Results, choice: LambdaChoice) -> dict[str, Figure]:
     """The figures of a run by the names of their files."""
-    found: dict[str, Figure] = {}
+    figures: dict[str, Figure] = {}
     with rc_context(_SETTINGS):
         for number, names in ((2, tuple(MECHANISMS)), (3, ("piecewise", "square_wave"))):
             if results.has(f"fig{number}"):
                 drawn = [results.deviations(f"fig{number}", name) for name in names]
-                found[f"figure-{number}"] = _densities(drawn)
+                figures[f"figure-{number}"] = _densities(drawn)
         if results.has("fig4"):
             # Three mechanisms on four data sets, (a) to (l) in the paper's order.
             panels = [results.curve("fig4", data, name) for data in DATASETS for name in MECHANISMS]
-            found["figure-4"] = mse_figure(panels, "epsilon", choice)
-            found["figure-4-paper"] = mse_figure(panels, "epsilon", choice, paper=True)
+            figures["figure-4"] = mse_figure(panels, "epsilon", choice)
+            figures["figure-4-paper"] = mse_figure(panels, "epsilon", choice, paper=True)
         if results.has("fig5"):
             panels = [results.curve("fig5", "cov19", name) for name in ("laplace", "piecewise")]
-            found["figure-5"] = mse_figure(panels, "dims", choice)
-            found["figure-5-paper"] = mse_figure(panels, "dims", choice, paper=True)
+            figures["figure-5"] = mse_figure(panels, "dims", choice)
+            figures["figure-5-paper"] = mse_figure(panels, "dims", choice, paper=True)
         if results.has("own"):
             axis, panels = results.own_panels()
-            found["figure-own"] = mse_figure(panels, axis, choice)
-    return found
+            figures["figure-own"] = mse_figure(panels, axis, choice)
+    return figures
 
 
-def _densities(found: Sequence[CltResult]) -> Figure:
-    figure = Figure(figsize=(3.2 + 2.6 * len(found), 3.6))
-    axes = figure.subplots(1, len(found))
-    for panel, letter, result in zip(axes, cycle(ascii_lowercase), found, strict=False):
+def _densities(results: Sequence[CltResult]) -> Figure:
+    figure = Figure(figsize=(3.2 + 2.6 * len(results), 3.6))
+    axes = figure.subplots(1, len(results))
+    for panel, letter, result in zip(axes, cycle(ascii_lowercase), results, strict=False):
         _draw_density(panel, result)
         panel.set_title(f"({letter}) {MECHANISMS[result.cell.mechanism]}", loc="left")
     axes[0].set_ylabel("density")

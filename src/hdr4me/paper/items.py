@@ -73,7 +73,7 @@ def _without_claim(item: Item) -> str:
 
 def items_blocks(verdicts: Sequence[Verdict], others: Mapping[int, Mapping[str, str]]) -> list[Block]:
     """A table for each kind of item; `others` has the verdicts of runs with other seeds."""
-    found = {verdict.name: verdict for verdict in verdicts}
+    by_name = {verdict.name: verdict for verdict in verdicts}
     numbers = {item.name: number for number, item in enumerate(errata(), start=1)}
     blocks: list[Block] = []
     columns = ["", "where", "symbol or content", "module: function", "hdr4me reproduce", "verdict", "erratum"]
@@ -83,7 +83,7 @@ def items_blocks(verdicts: Sequence[Verdict], others: Mapping[int, Mapping[str, 
     for kind in IN_THE_PAPER:
         rows = []
         for number, item in enumerate(groups[kind], start=1):
-            words = dict.fromkeys(found[name].verdict for name in item.claims if name in found)
+            words = dict.fromkeys(by_name[name].verdict for name in item.claims if name in by_name)
             verdict = "; ".join(words) or _without_claim(item)
             wrong = ", ".join(str(numbers[name]) for name in item.errata)
             rows.append(

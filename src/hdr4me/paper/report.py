@@ -305,10 +305,10 @@ def _mse_table(cells: Sequence[CellResult], choice: LambdaChoice, axis: str) -> 
     return Table(["", "predicted", "naive ± s.e.", "in s.e.", *names], rows)
 
 
-def _outcome(found: Outcome) -> str:
+def _outcome(outcome: Outcome) -> str:
     """The simulated MSE, and in parentheses the predicted one if there is one."""
-    own = "" if found.predicted_mse is None else f" ({found.predicted_mse:.3g})"
-    return f"{found.mse:.3g}{own}"
+    own = "" if outcome.predicted_mse is None else f" ({outcome.predicted_mse:.3g})"
+    return f"{outcome.mse:.3g}{own}"
 
 
 _BARS = (
@@ -523,11 +523,11 @@ def publish(results: Results, verdicts: Sequence[Verdict], about: About, output:
 
 def _seeds(output: Path) -> dict[int, dict[str, str]]:
     """The verdicts of runs with other seeds, from the files claims-seed-N.json beside the report."""
-    found = {}
+    verdicts = {}
     for path in sorted(output.glob("claims-seed-*.json")):
         claims = json.loads(path.read_text(encoding="utf-8"))["claims"]
-        found[int(path.stem.rpartition("-")[2])] = {item["name"]: item["verdict"] for item in claims}
-    return found
+        verdicts[int(path.stem.rpartition("-")[2])] = {item["name"]: item["verdict"] for item in claims}
+    return verdicts
 
 
 def _csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

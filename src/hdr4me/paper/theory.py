@@ -52,7 +52,7 @@ def _joint_law(repeats: int, seed: int) -> dict[str, float]:
     d = _CORRELATED
     columns = synthetic("cov19", _USERS, d, seed)
     values = np.stack([columns.column(j) for j in range(d)], axis=1).astype(np.float64)
-    found = {"data correlation": float(_pairs(values).mean())}
+    numbers = {"data correlation": float(_pairs(values).mean())}
     for name in MECHANISMS:
         law = law_for(name, 1.0 / d)
         rng = generator(seed, "theory", "joint", name)
@@ -60,10 +60,10 @@ def _joint_law(repeats: int, seed: int) -> dict[str, float]:
         drawn = np.array([law.sample(values, rng).mean(axis=0) for _ in range(repeats)])
         z = (drawn - values.mean(axis=0) - predicted.bias) / predicted.sd
         test = kstest((z**2).sum(axis=1), chi2(d).cdf)
-        found[f"all/{name}/ks p-value"] = float(test.pvalue)
-        found[f"all/{name}/largest correlation in s.e."] = float(_pairs(z).max() * np.sqrt(repeats))
-    found["all/pairs"] = float(d * (d - 1) // 2)
-    return {**found, **_one_of_two(repeats, seed)}
+        numbers[f"all/{name}/ks p-value"] = float(test.pvalue)
+        numbers[f"all/{name}/largest correlation in s.e."] = float(_pairs(z).max() * np.sqrt(repeats))
+    numbers["all/pairs"] = float(d * (d - 1) // 2)
+    return {**numbers, **_one_of_two(repeats, seed)}
 
 
 def _pairs(columns: Floats) -> Floats:
@@ -76,7 +76,7 @@ def _one_of_two(repeats: int, seed: int) -> dict[str, float]:
     """Two equal dimensions, one of which each user reports with the full budget ε (Piecewise)."""
     t = generator(seed, "theory", "joint", "values").uniform(-1, 1, _USERS)
     values = np.stack([t, t], axis=1)
-    found = {}
+    numbers = {}
     for epsilon in SAMPLED_BUDGETS:
         law = law_for("piecewise", epsilon)
         rng = generator(seed, "theory", "joint", "one of two", epsilon)
@@ -88,19 +88,19 @@ def _one_of_two(repeats: int, seed: int) -> dict[str, float]:
         # Cov(θ̂_j, θ̂_k) = −C_jk (d − m) / (n m (d − 1)): one draw decides which dimension a user reports.
         covariance = -float(t.var()) / _USERS
         place = f"some/{epsilon:g}"
-        found[f"{place}/correlation"] = float(np.atleast_2d(np.corrcoef(away.T))[0, 1])
-        found[f"{place}/correlation predicted"] = covariance / float(predicted.variance)
-        found[f"{place}/both within"] = float(both.mean())
-        found[f"{place}/both within, product"] = float(predicted.probability_within(reach)) ** 2
-        found[f"{place}/repeats"] = float(repeats)
-    return found
+        numbers[f"{place}/correlation"] = float(np.atleast_2d(np.corrcoef(away.T))[0, 1])
+        numbers[f"{place}/correlation predicted"] = covariance / float(predicted.variance)
+        numbers[f"{place}/both within"] = float(both.mean())
+        numbers[f"{place}/both within, product"] = float(predicted.probability_within(reach)) ** 2
+        numbers[f"{place}/repeats"] = float(repeats)
+    return numbers
 
 
 def _normal_approximation(repeats: int, seed: int) -> dict[str, float]:
     """Theorem 2: the distance of the mean of r reports from its normal law, the bound, and the printed bound."""
     draws = repeats * _PER_REPEAT
     # With probability 99.9 % sampling adds at most 1.95/√draws to the Kolmogorov–Smirnov distance.
-    found = {"draws": float(draws), "chance": 1.95 / math.sqrt(draws)}
+    numbers = {"draws": float(draws), "chance": 1.95 / math.sqrt(draws)}
     for name, epsilon in (*PAPER_CASES, *GENERAL_CASES):
         law = law_for(name, epsilon)
         mean, variance = float(law.mean(_VALUE)), float(law.variance(_VALUE))
@@ -109,10 +109,10 @@ def _normal_approximation(repeats: int, seed: int) -> dict[str, float]:
             means = _means(law, r, draws, generator(seed, "theory", "normal", name, epsilon, r))
             sd = math.sqrt(variance / r)
             place = f"{name}/{epsilon:g}/{r}"
-            found[f"{place}/distance"] = float(kstest((means - mean) / sd, "norm").statistic)
-            found[f"{place}/bound"] = float(berry_esseen_bound(third, variance, r))
-            found[f"{place}/printed"] = float(berry_esseen_printed(third, sd, r))
-    return found
+            numbers[f"{place}/distance"] = float(kstest((means - mean) / sd, "norm").statistic)
+            numbers[f"{place}/bound"] = float(berry_esseen_bound(third, variance, r))
+            numbers[f"{place}/printed"] = float(berry_esseen_printed(third, sd, r))
+    return numbers
 
 
 def _means(law: Mechanism, r: int, size: int, rng: np.random.Generator) -> Floats:
@@ -140,21 +140,21 @@ def _lemmas_per_dimension(repeats: int, seed: int) -> dict[str, float]:
     sd = np.repeat(_SPREADS, size)
     means = true + sd * rng.standard_normal(true.size)
     away = np.abs(means - true)
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
 
     def note(name: str, enhanced: Floats, threshold: float) -> None:
         closer = np.abs(enhanced - true) < away
-        found[name] = float(closer[away > threshold].mean())
-        found[f"{name}/below"] = float(closer[away <= threshold].mean())
+        numbers[name] = float(closer[away > threshold].mean())
+        numbers[f"{name}/below"] = float(closer[away <= threshold].mean())
 
     for width in WIDTHS:
         note(f"l1/z{width}", _enhanced(means, sd, _JOINT_DIMS, width), L1_THRESHOLD)
         for reference in REFERENCES:
             enhanced = _enhanced(means, sd, _JOINT_DIMS, width, reference)
             note(f"l2/z{width}/{reference}", enhanced, L2_THRESHOLD)
-    found["l1/beyond"] = float(np.sum(away > L1_THRESHOLD))
-    found["l2/beyond"] = float(np.sum(away > L2_THRESHOLD))
-    return found
+    numbers["l1/beyond"] = float(np.sum(away > L1_THRESHOLD))
+    numbers["l2/beyond"] = float(np.sum(away > L2_THRESHOLD))
+    return numbers
 
 
 def _frequencies(repeats: int, seed: int) -> dict[str, float]:
@@ -167,7 +167,7 @@ def _frequencies(repeats: int, seed: int) -> dict[str, float]:
     columns = [np.where(one == k, 1, -1).astype(np.float32) for one in drawn for k in range(v)]
     data = Dataset("data", "frequencies", n, d * v, "fixed", lambda j: columns[j])
     true = (data.moments.mean + 1) / 2
-    found = {}
+    numbers = {}
     for name in ("laplace", "piecewise"):
         law = law_for(name, epsilon / (2 * d))
         sd = np.broadcast_to(predicted(law, data.moments, n).sd / 2, true.shape)
@@ -176,16 +176,16 @@ def _frequencies(repeats: int, seed: int) -> dict[str, float]:
         )
         means = (means + 1) / 2
         mse = np.mean((means - true) ** 2, axis=1)
-        found[f"{name}/predicted"] = float(np.mean(sd**2))
-        found[f"{name}/mse"] = float(mse.mean())
-        found[f"{name}/standard error"] = float(mse.std(ddof=1) / math.sqrt(mse.size))
+        numbers[f"{name}/predicted"] = float(np.mean(sd**2))
+        numbers[f"{name}/mse"] = float(mse.mean())
+        numbers[f"{name}/standard error"] = float(mse.std(ddof=1) / math.sqrt(mse.size))
         wide = np.broadcast_to(sd, means.shape).ravel()
         for width in WIDTHS:
             for reference in ("", *REFERENCES):
                 better = _enhanced(means.ravel(), wide, d * v, width, reference).reshape(means.shape)
                 place = f"{name}/l2/z{width}/{reference}" if reference else f"{name}/l1/z{width}"
-                found[place] = float(np.mean((better - true) ** 2))
-    return found
+                numbers[place] = float(np.mean((better - true) ** 2))
+    return numbers
 
 
 _STUDIES: dict[str, Callable[[int, int], dict[str, float]]] = {

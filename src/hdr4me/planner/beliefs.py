@@ -34,10 +34,10 @@ def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[s
 def prior_by_name(tally: Any, names: Sequence[str]) -> dict[str, Any]:
     """The priors that a tally gives for these dimensions, in own units."""
     known = tally.priors()
-    found = {name: known[name] for name in names if name in known}
-    if not found:
+    given_priors = {name: known[name] for name in names if name in known}
+    if not given_priors:
         raise InvalidInput.of("prior", f"a tally of {', '.join(known)}", f"a tally of {', '.join(names)}")
-    return found
+    return given_priors
 
 
 def workload_of(

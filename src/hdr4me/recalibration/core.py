@@ -205,23 +205,23 @@ def harms(before: float, after: float) -> str | None:
     return f"{after / before:.1f} times as large" if before > 0 else "larger"
 
 
-def _advise(found: Recalibration, best: float | None, probabilities: dict[str, float]) -> str:
+def _advise(result: Recalibration, best: float | None, probabilities: dict[str, float]) -> str:
     """The advice; `best` is the error of `auto`, or None if `auto` itself was used."""
-    line, before, after = _NAMES[found.used], found.expected_error_before, found.expected_error_after
-    if best is None and found.used == "clip" and np.array_equal(found.enhanced_mean, found.estimated_mean):
+    line, before, after = _NAMES[result.used], result.expected_error_before, result.expected_error_after
+    if best is None and result.used == "clip" and np.array_equal(result.enhanced_mean, result.estimated_mean):
         return (
             "Unchanged, because all are in the range and shrinkage would not significantly reduce the expected error "
             f"({before:.3g})."
         )
-    if found.used == "bayes" and probabilities:
+    if result.used == "bayes" and probabilities:
         model = max(probabilities, key=lambda name: probabilities[name])
         line += f" ({_MODELS[model]}, weight {probabilities[model]:.2f})"
-    if found.share < 1 and found.used != "clip":
-        line += f", {100 * found.share:.0f} % of it"
-    uncertainty = 0.0 if found.used == "clip" else found.expected_error_uncertainty
+    if result.share < 1 and result.used != "clip":
+        line += f", {100 * result.share:.0f} % of it"
+    uncertainty = 0.0 if result.used == "clip" else result.expected_error_uncertainty
     errors = f"{before:.3g} before, {after:.3g}{f' ± {uncertainty:.1g}' if uncertainty else ''} after"
     worse = harms(before, after)
-    if found.expected_error_is_bound:  # An upper bound above the error before is no measured increase.
+    if result.expected_error_is_bound:  # An upper bound above the error before is no measured increase.
         line += f": expected error {before:.3g} before, at most {after:.3g} after"
     else:
         line += (
@@ -230,7 +230,7 @@ def _advise(found: Recalibration, best: float | None, probabilities: dict[str, f
             else f": expected error {errors}"
         )
     if best is not None and after > _TOLERANCE * best:
-        line += f"; auto has {'at most ' if found.expected_error_is_bound else ''}{best:.3g}"
+        line += f"; auto has {'at most ' if result.expected_error_is_bound else ''}{best:.3g}"
     return f"{line}."
 
 

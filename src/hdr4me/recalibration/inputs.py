@@ -68,10 +68,10 @@ def alongside(name: str, value: ArrayLike, n: int) -> Floats:
     return checked
 
 
-def check_length(name: str, found: int, n: int) -> None:
+def check_length(name: str, length: int, n: int) -> None:
     """Raise an error if an argument does not have one element for each mean."""
-    if found != n:
-        raise InvalidInput(f"{name} has {found} elements but means has {n}: they must match")
+    if length != n:
+        raise InvalidInput(f"{name} has {length} elements but means has {n}: they must match")
 
 
 def check_inputs(

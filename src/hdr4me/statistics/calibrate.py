@@ -69,7 +69,7 @@ def functional(marginal: Marginal, name: str = "value", less: float = 0.0) -> Fu
     return Functional(decode, marginal.rows, target, rounding)
 
 
-def value_moments(counts: NDArray[np.int64], n: int, found: Functional) -> tuple[Floats, Floats]:
+def value_moments(counts: NDArray[np.int64], n: int, decoder: Functional) -> tuple[Floats, Floats]:
     """Means and their variances; `counts` is (rows, cells), each row with two reports or more.
 
     The decoders g and h give the unbiased estimates ḡ of the mean square of the (rounded) values and h̄ of V̄; then
@@ -82,15 +82,15 @@ def value_moments(counts: NDArray[np.int64], n: int, found: Functional) -> tuple
     """
     weights = counts.astype(np.float64)
     r = weights.sum(axis=1)
-    mean = weights @ found.decode / r
-    if found.decoders is None:
-        least = found.row_variances.min() if found.rows.size else 0.0
-        return mean, np.maximum(_variances(weights, r, found.decode), least) / r
-    g, h = found.decoders
-    noise = np.clip(weights @ h / r, found.row_variances.min(), found.row_variances.max())
+    mean = weights @ decoder.decode / r
+    if decoder.decoders is None:
+        least = decoder.row_variances.min() if decoder.rows.size else 0.0
+        return mean, np.maximum(_variances(weights, r, decoder.decode), least) / r
+    g, h = decoder.decoders
+    noise = np.clip(weights @ h / r, decoder.row_variances.min(), decoder.row_variances.max())
     spread = np.clip((weights @ g / r - mean**2 + noise / r) * r / (r - 1), 0.0, n / max(n - 1, 1))
     informative = _variances(weights, r, g) < r
-    known = np.where(informative, np.maximum(spread - found.rounding, 0.0), 0.0)
+    known = np.where(informative, np.maximum(spread - decoder.rounding, 0.0), 0.0)
     return mean, (noise + spread) / r - known / n
 
 

@@ -41,16 +41,18 @@ class Coordinates(Statistic):
         return self.name in dimension.statistics
 
     def parts(self, tally: TallyLike, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        found: dict[int, Part] = {}
+        parts_by_dimension: dict[int, Part] = {}
         for group in _alike(tally, dimensions):
             try:
-                found |= self._group(tally, group)
+                parts_by_dimension |= self._group(tally, group)
             except InvalidInput as error:  # the counters of a plug-in channel may not determine the statistic
                 for j in group:
                     labels = tally.survey.schema.dimensions[j].rows
                     nothing, notes = np.full(len(labels), np.nan), (str(error),) * len(labels)
-                    found[j] = Part(j, labels, nothing, nothing, _counts(tally, j)[1], notes=notes)
-        return [found[j] for j in dimensions]
+                    parts_by_dimension[j] = Part(
+                        j, labels, nothing, nothing, _counts(tally, j)[1], notes=notes
+                    )
+        return [parts_by_dimension[j] for j in dimensions]
 
     def _group(self, tally: TallyLike, group: list[int]) -> dict[int, Part]:
         """Parts of dimensions that have the same channel and the same statistics."""

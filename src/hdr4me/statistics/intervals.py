@@ -104,18 +104,18 @@ def joined(
 
 
 def mean_law(
-    found: Functional, counts: Rows, errors: Floats, n_reports: int, *, noise: bool = False
+    decoder: Functional, counts: Rows, errors: Floats, n_reports: int, *, noise: bool = False
 ) -> SmallSampleLaw:
     """The small-sample law of means of one decoder."""
     r = counts.sum(axis=1).astype(np.float64)
-    rows, decode = found.rows, found.decode
+    rows, decode = decoder.rows, decoder.decode
 
     def ends(confidence: float, chosen: Rows) -> tuple[Floats, Floats]:
         low, high = weighted_interval(decode, counts[chosen], confidence)
         mine = np.flatnonzero(r[chosen] == n_reports)
         # If all_answered answered, only the noise is random. Its worst case is used where it is below the variance of
         # evenly spread values with their noise; the choice does not depend on the data.
-        if noise and mine.size and widest_variance(rows, decode) <= found.row_variances.mean() + 1 / 3:
+        if noise and mine.size and widest_variance(rows, decode) <= decoder.row_variances.mean() + 1 / 3:
             below, above = noise_reach(rows, decode, n_reports, confidence)
             mean = counts[chosen[mine]] @ decode / n_reports
             low[mine], high[mine] = mean - above, mean + below
@@ -147,11 +147,11 @@ def ratio_law(
     return SmallSampleLaw(np.zeros(1) if uncertain else effective, ends)
 
 
-def frequency_law(found: Functional, counts: Rows, errors: Floats, n_reports: int) -> SmallSampleLaw:
+def frequency_law(decoder: Functional, counts: Rows, errors: Floats, n_reports: int) -> SmallSampleLaw:
     """The small-sample law of frequencies, from the cells of each category's indicator."""
-    r, decode = counts.sum(axis=1).astype(np.float64), found.decode
+    r, decode = counts.sum(axis=1).astype(np.float64), decoder.decode
     if decode.size > 2:
-        return mean_law(found, counts, errors, n_reports)
+        return mean_law(decoder, counts, errors, n_reports)
     other, equal = decode.tolist()
     p, q = (1 - other) / (equal - other), -other / (equal - other)
 

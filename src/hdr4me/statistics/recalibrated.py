@@ -54,9 +54,9 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
     low, high = _bounds(answer)
     shares = np.array([name != "mean" for name in answer.statistics], bool)
 
-    def in_units(found: Floats, rows: Rows) -> Floats:
-        own = low[rows] + (found + 1) / 2 * (high[rows] - low[rows])
-        return np.asarray(np.where(shares[rows], found, own))
+    def in_units(values: Floats, rows: Rows) -> Floats:
+        own = low[rows] + (values + 1) / 2 * (high[rows] - low[rows])
+        return np.asarray(np.where(shares[rows], values, own))
 
     value, error = answer.value.copy(), answer.standard_error.copy()
     scaled, scaled_error = answer.scaled_value.copy(), answer.scaled_error.copy()
@@ -267,7 +267,7 @@ def _listed(given: Any) -> list[Any] | None:
 
 
 def _labelled(schema: Schema, attribute: str) -> list[list[str]]:
-    found: dict[Any, list[str]] = {}
+    groups: dict[Any, list[str]] = {}
     for x in schema:
-        found.setdefault(getattr(x, attribute, None), []).append(x.name)
-    return [names for label, names in found.items() if label is not None]
+        groups.setdefault(getattr(x, attribute, None), []).append(x.name)
+    return [names for label, names in groups.items() if label is not None]

@@ -149,16 +149,16 @@ def refine(
 
 
 def _ranges(
-    tally: TallyLike, found: dict[int, Shape], noise: float, users: int
+    tally: TallyLike, shapes: dict[int, Shape], noise: float, users: int
 ) -> tuple[float, dict[int, Range]]:
     """The share of the control group, and the ranges that are narrowed: those with the narrowest intervals together."""
     survey, pilot = tally.survey, tally.n_reports
-    able = {j: _excesses(shape) for j, shape in found.items() if Excesses.possible(shape.bounds.marginal)}
+    able = {j: _excesses(shape) for j, shape in shapes.items() if Excesses.possible(shape.bounds.marginal)}
     best: tuple[float, float, dict[int, Range]] = (0.0, 0.0, {})
     for control in CONTROLS:
         ranges = {}
         for j, excesses in able.items():
-            shape, part = found[j], float(survey.inclusion(survey.question_of(j)))
+            shape, part = shapes[j], float(survey.inclusion(survey.question_of(j)))
             middles = (shape.grid.edges[:-1] + shape.grid.edges[1:]) / 2
             variance = excesses.moments([shape.bounds.marginal.decoders["value"]])[1].item()
             n = part * (pilot + control * users), part * (1.0 - control) * users
@@ -186,12 +186,12 @@ def _with_shape(survey: Survey) -> list[int]:
     ]
 
 
-def _designed(following: Survey, survey: Survey, found: dict[int, Shape]) -> Survey:
+def _designed(following: Survey, survey: Survey, shapes: dict[int, Shape]) -> Survey:
     """The next survey, in which each number with its own question has the table of least variance for the pilot."""
     questions, budget = list(following.questions), following.epsilon_per_answer
     general = [named(name, epsilon=budget).exact() for name in GENERAL]
     shared = [table.channel() for table in general]
-    for j, shape in found.items():
+    for j, shape in shapes.items():
         q = following.question_of(j)
         if len(questions[q].dimensions) > 1 or not following.schema.dimensions[j].is_number:
             continue
@@ -202,7 +202,7 @@ def _designed(following: Survey, survey: Survey, found: dict[int, Shape]) -> Sur
         shares = np.diff(np.concatenate([[0.0], inside, [1.0]]))
         even = _DOUBT / _BINS + (1.0 - _DOUBT) * shares
         prior = as_prior((np.linspace(-1.0, 1.0, _BINS + 1), even))
-        design = len(found) <= _DESIGNS and budget <= _DESIGN_UP_TO
+        design = len(shapes) <= _DESIGNS and budget <= _DESIGN_UP_TO
         tables = [*general, optimal_mean(budget, prior)] if design else general
         variances = [prior_variance(table, prior) for table in tables]
         best = variances.index(min(variances))
@@ -225,12 +225,12 @@ def _noise(marginal: Marginal) -> float:
     return float(marginal.moments(at).variance(weights).mean())
 
 
-def _narrow(dimension: Any, found: Range | None) -> Any:
-    if found is None or found.gain == 1.0:
+def _narrow(dimension: Any, narrower: Range | None) -> Any:
+    if narrower is None or narrower.gain == 1.0:
         return dimension
     low, high = dimension.bounds
     middle, half = (low + high) / 2, (high - low) / 2
-    new = middle + half * found.low, middle + half * found.high
+    new = middle + half * narrower.low, middle + half * narrower.high
     default = None if dimension.default is None else min(max(dimension.default, new[0]), new[1])
     return replace(dimension, low=new[0], high=new[1], default=default)
 
@@ -524,7 +524,7 @@ def priors(tally: TallyLike) -> dict[str, Any]:
     not the spread. Numbers that share a table with another dimension and dimensions without answers are left out too.
     """
     survey = tally.survey
-    found: dict[str, Any] = {}
+    distributions: dict[str, Any] = {}
     answer = estimate(tally)
     for j, dimension in enumerate(survey.schema.dimensions):
         question, counts = survey.questions[survey.question_of(j)], counts_of(tally, j)
@@ -534,7 +534,7 @@ def priors(tally: TallyLike) -> dict[str, Any]:
             rows = answer.frequencies(dimension.name)
             shares = np.maximum(rows.value, 0.0)
             if shares.sum() > 0:
-                found[dimension.name] = dict(zip(rows.categories, shares.tolist(), strict=True))
+                distributions[dimension.name] = dict(zip(rows.categories, shares.tolist(), strict=True))
         elif "mean" in dimension.statistics and has_law(question.channel):
             marginal = question.channel.response.marginal()
             shares, optional = prior_from_counts(marginal.rows, counts).shares, marginal.optional
@@ -544,15 +544,15 @@ def priors(tally: TallyLike) -> dict[str, Any]:
                 middles = (np.arange(shares.size - 1) + 0.5) / (shares.size - 1)
                 values = low + (high - low) * np.concatenate([[0.0], middles, [1.0]]), shares / shares.sum()
                 own = {"values": values, "present": float(shares.sum())} if optional else values
-                found[dimension.name] = own
+                distributions[dimension.name] = own
         elif "share" in dimension.statistics:
             share = answer[dimension.name].of("share")
             value, error = float(share.value[0]), float(share.standard_error[0])
             if not np.isnan(error):
-                found[dimension.name] = {"present": min(max(value, error), 1.0)}
-    if not found:
+                distributions[dimension.name] = {"present": min(max(value, error), 1.0)}
+    if not distributions:
         raise InvalidInput(
             "the tally does not determine the distribution of any dimension: it needs answers, and for numbers a "
             "mechanism with five levels or more (optimal, piecewise)"
         )
-    return found
+    return distributions

@@ -321,11 +321,11 @@ def shapes(
         if counts[j].sum() >= 2:
             channel, position = channel_of(tally.survey, j)
             alike.setdefault((id(channel), position), []).append(j)
-    found: dict[int, Shape] = {}
+    fitted: dict[int, Shape] = {}
     n_all = sum(map(len, alike.values()))
     for group in alike.values():
         marginal = marginal_of(tally, group[0])
-        grid, bounds, done = Grid.of(marginal), _bounds(marginal), len(found)
+        grid, bounds, done = Grid.of(marginal), _bounds(marginal), len(fitted)
         joined = grid.joined(np.stack([counts[j] for j in group]))
 
         def say(n: int, _: int, done: int = done) -> None:
@@ -334,5 +334,5 @@ def shapes(
 
         fits = climb(joined, grid.law, grid.shape, progress=say)
         for i, j in enumerate(group):
-            found[j] = Shape(counts[j], bounds, grid, fits.p[i], float(fits.strength[i]))
-    return found
+            fitted[j] = Shape(counts[j], bounds, grid, fits.p[i], float(fits.strength[i]))
+    return fitted

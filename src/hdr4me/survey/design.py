@@ -105,7 +105,7 @@ def _together(
     schema: Schema, pair_questions: Sequence[tuple[str, str]], block_questions: Sequence[Sequence[str]]
 ) -> dict[int, tuple[str, tuple[int, ...]]]:
     """For the first dimension of each pair and block: "pair" or "block", and its dimensions in order."""
-    found: dict[int, tuple[str, tuple[int, ...]]] = {}
+    groups: dict[int, tuple[str, tuple[int, ...]]] = {}
     used: set[int] = set()
     pairs = (("pair", names, 2) for names in pair_questions)
     blocks = (("block", names, MAX_SIZE) for names in block_questions)
@@ -127,8 +127,8 @@ def _together(
                 allowed = "numbers that are not optional: leave an optional one out, or give it a default"
             raise InvalidInput.of(option, names, allowed)
         used |= set(own)
-        found[own[0]] = what, own
-    return found
+        groups[own[0]] = what, own
+    return groups
 
 
 def _key(dimension: Dimension, epsilon: float, categorical: str) -> tuple[Any, ...]:

@@ -58,8 +58,8 @@ class Schema:
     @cached_property
     def readers(self) -> dict[str, Dimension]:
         """For each of `columns`, the dimension or the part of a dimension that cleans it."""
-        found = {name: leaf for x in self.dimensions for leaf in x.leaves for name in leaf.columns}
-        return {name: found[name] for name in self.columns}
+        cleaners = {name: leaf for x in self.dimensions for leaf in x.leaves for name in leaf.columns}
+        return {name: cleaners[name] for name in self.columns}
 
     def __len__(self) -> int:
         return len(self.dimensions)

@@ -286,7 +286,7 @@ class Table(IntegerTable):
     @cached_property
     def targets(self) -> dict[str, tuple[float, ...]]:
         """The required mean of each decoder, given the input."""
-        found: dict[str, tuple[float, ...]] = {}
+        decoders: dict[str, tuple[float, ...]] = {}
         block = self.n_inputs
         for number, part in enumerate(self.parts, start=1):
             block //= part.size
@@ -294,10 +294,10 @@ class Table(IntegerTable):
             own = [(x // block) % part.size for x in range(self.n_inputs)]
             suffix = f" {number}" if number > 1 else ""
             level = [2 * i / (n_levels - 1) - 1 for i in range(n_levels)] + [0.0] * (part.size - n_levels)
-            found["value" + suffix] = tuple(level[i] for i in own)
+            decoders["value" + suffix] = tuple(level[i] for i in own)
             if part.input_kind == "optional":
-                found["present" + suffix] = tuple(float(i < n_levels) for i in own)
-        return found
+                decoders["present" + suffix] = tuple(float(i < n_levels) for i in own)
+        return decoders
 
     def to_dict(self) -> dict[str, Any]:
         inputs = [{"reads": part.input_kind, "size": part.size} for part in self.parts]

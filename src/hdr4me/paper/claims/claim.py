@@ -170,14 +170,14 @@ def _verdict(claim: Claim, results: Results, choice: LambdaChoice) -> Verdict:
         return check(results, each) if "choice" in signature(check).parameters else check(results)
 
     under = LAMBDA_CHOICES if claim.depends_on_lambda else (choice,)
-    found: dict[LambdaChoice, Finding] = {}
+    findings: dict[LambdaChoice, Finding] = {}
     groups: dict[tuple[object, ...], bool] = {}
     for each in under:
         watched = _Watched(*astuple(each))
-        found[each] = ask(claim.check, watched)
-        groups[tuple(watched.found)] = found[each].holds
-    own = found[choice]
-    favorable = [each.name for each in under if found[each].holds]
+        findings[each] = ask(claim.check, watched)
+        groups[tuple(watched.found)] = findings[each].holds
+    own = findings[choice]
+    favorable = [each.name for each in under if findings[each].holds]
     word, second = CHOICE if favorable else FAILS, ""
     if len(favorable) == len(under):
         word = HOLDS

@@ -112,13 +112,13 @@ def _bound(results: Results, *, cases: Sequence[tuple[str, float]]) -> Finding:
 
 def _tolerable(results: Results, *, cases: Sequence[tuple[str, float]]) -> Finding:
     study = results.study("normal")
-    found = {case: study[f"{case[0]}/{case[1]:g}/{_FEW}/distance"] for case in cases}
-    (name, epsilon), worst = max(found.items(), key=lambda item: item[1])
+    distances = {case: study[f"{case[0]}/{case[1]:g}/{_FEW}/distance"] for case in cases}
+    (name, epsilon), worst = max(distances.items(), key=lambda item: item[1])
     promised = float(berry_esseen_bound(6 * 2**3, 2 * 2**2, _FEW))
     bound = f"The bound of Theorem 2 for Laplace at {_FEW} reports is {100 * promised:.0f} %."
     return either(
         worst - study["chance"] <= _TOLERABLE,
-        f"with {_FEW} reports the distance is {span(list(found.values()))}, largest for {name} at ε = {epsilon:g}",
+        f"with {_FEW} reports the distance is {span(list(distances.values()))}, largest for {name} at ε = {epsilon:g}",
         f"{bound} The distance is far smaller, because at these budgets a report is nearly uniform or Laplace noise.",
         f"{bound} Where a report is close to the value itself, or one of two values, the mean of ten reports is not "
         "normal.",
@@ -233,11 +233,13 @@ def _steps(name: str, epsilon: float, t: float) -> tuple[list[float], list[float
 _FOUR, _FIVE = (0.1, 0.5, 1.0, 4.0), (0.0, 0.3, 0.5, 0.9, 1.0)
 
 
-def _same(found: Sequence[tuple[str, float]], why: str) -> Finding:
+def _same(differences: Sequence[tuple[str, float]], why: str) -> Finding:
     """Whether every difference, beside the name of its case, is below 1e-9."""
-    apart = [case for case, difference in found if difference >= 1e-9]
+    apart = [case for case, difference in differences if difference >= 1e-9]
     shown = f"; not {', '.join(apart[:3])}" if apart else ""
-    return Finding(not apart, f"{len(found) - len(apart)} of {len(found)} numbers agree to 1e-9{shown}", why)
+    return Finding(
+        not apart, f"{len(differences) - len(apart)} of {len(differences)} numbers agree to 1e-9{shown}", why
+    )
 
 
 @LEMMAS(

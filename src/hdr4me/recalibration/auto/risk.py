@@ -222,7 +222,7 @@ def _share(
     return float(np.clip(1 - (upper - allowed) / Q, 0.0, 1.0))
 
 
-def _largest_difference(found: Evaluation, s: Floats, low: float, high: float) -> float:
+def _largest_difference(evaluation: Evaluation, s: Floats, low: float, high: float) -> float:
     """The largest error of the rule above that of clipping, over true means in the domain.
 
     The error of a rule with a small response is at most (δ_j − θ)² plus the variance of its result. The error of
@@ -231,10 +231,10 @@ def _largest_difference(found: Evaluation, s: Floats, low: float, high: float) -
     levels, place = np.unique(np.round(np.log(s), 2), return_inverse=True)
     θ = np.linspace(low, high, 21)
     clipping = clip_risk(θ, np.exp(levels)[:, None], low, high)
-    variance = (found.response / s) ** 2
+    variance = (evaluation.response / s) ** 2
     worst = np.full(s.size, -np.inf)
     for i, t in enumerate(θ.tolist()):
-        np.maximum(worst, (found.value - t) ** 2 + variance - clipping[place, i], out=worst)
+        np.maximum(worst, (evaluation.value - t) ** 2 + variance - clipping[place, i], out=worst)
     return float(worst.mean())
 
 
