@@ -22,7 +22,7 @@ from hdr4me.channels.blanket import Blanket
 
 Floats = NDArray[np.float64]
 
-_ATOMS = 4_000_000  # array elements that are processed at a time
+_ATOMS = 4_000_000  # number of array elements that are processed at a time
 _GRID = 1 << 16  # maximum number of multiples of the step that V takes
 FINE, COARSE = 32, 8  # steps per standard deviation of V: for a result, and for the search
 _LEAST = 1e-12  # the smallest tilt, in units of the largest value

@@ -23,7 +23,7 @@ from hdr4me.survey import Survey
 
 Floats = NDArray[np.float64]
 Answers = Sequence[Sequence[int]]
-ROW_BUDGET = 1  # of the default ledger, in reports
+ROW_BUDGET = 1  # the row budget of the default ledger
 
 
 class Combined(NamedTuple):

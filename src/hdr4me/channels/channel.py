@@ -112,7 +112,7 @@ class AnswerFormat(ABC):
 
     @property
     def device_cost(self) -> int:
-        """The work of a client for one answer, in multiplications of numbers: a draw of a field counts as eight."""
+        """The work of a client for one answer, in multiplications; the draw of a field counts as eight."""
         return 8 * len(self.fields)
 
     @property

@@ -481,7 +481,7 @@ class Response:
             for i in range(self.n_coordinates(place))
         ]
         law = self._listed if self.table is None else self.table
-        assert law is not None  # else there is no marginal
+        assert law is not None  # only then is there a marginal
         return law, np.stack([decoder for marginal in marginals for decoder in marginal.decoders.values()])
 
     def supports(self, counts: Numbers) -> Numbers:

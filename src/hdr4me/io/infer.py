@@ -164,7 +164,7 @@ def _dimension(
         raise InvalidInput(
             f"column {name!r} holds dates or times: its range is two of these, such as {_EXAMPLE}"
         )
-    if kind not in ("number", "truth", "text"):  # numbers among which something else stood are text
+    if kind not in ("number", "truth", "text"):  # a column of numbers and other texts is text
         raise InvalidInput(
             f"column {name!r} is of type {kind}: only numbers, strings, Booleans, dates and times are supported"
         )

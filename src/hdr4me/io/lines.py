@@ -177,7 +177,7 @@ def _parsed(
 ) -> _Chunk:
     """The lines of text[:end], which ends in a line feed; only lines that are not parsed can be requested."""
     data = np.frombuffer(text, np.uint8, end)
-    data.flags.writeable = False  # so that one compiled kernel accepts all arrays
+    data.flags.writeable = False  # all arrays have one type, so that one compiled kernel accepts them
     prefix = _prefix(survey.fingerprint)
     room = end // (prefix.size + _SHORTEST) + 1  # sufficient unless some lines are not reports
     for most in (room, None):
@@ -222,7 +222,7 @@ def _lines(file: IO[bytes], most: int) -> Iterator[bytes]:
             room = most - len(line)
             line += more[:room]
             if more[room:].strip(_BLANKS):
-                line = line[:-1] + b"."  # so that trailing white space does not make the line look short
+                line = line[:-1] + b"."  # trailing white space must not make a truncated line appear short
         yield line
 
 

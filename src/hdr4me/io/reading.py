@@ -38,7 +38,7 @@ _UNREADABLE = (
     TypeError,
     ValueError,
     OverflowError,
-)  # of frames; the message may have a value
+)  # errors of frames, whose messages may contain a value
 _KINDS = {"parquet": "Parquet", "arrow": "Arrow IPC", "excel": "Excel", "text": "text"}
 
 

@@ -127,7 +127,7 @@ def _encoding(name: str) -> str:
     allowed = "the name of a text encoding, such as latin-1, cp1252 or utf-16"
     try:
         found = codecs.lookup(name)
-        "".encode(name)  # refuses codecs that are not text encodings, such as rot13 or base64
+        "".encode(name)  # rejects codecs that are not text encodings, such as rot13 or base64
     except (LookupError, ValueError, TypeError):
         raise InvalidInput.of("encoding", name, allowed) from None
     return found.name

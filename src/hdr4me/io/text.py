@@ -150,7 +150,7 @@ def read_delimited(
     # In a file of one column an empty line is a record whose value is missing.
     parse = pv.ParseOptions(delimiter=mark, ignore_empty_lines=len(header) > 1)
     read = pv.ReadOptions(block_size=BLOCK)
-    if any(name.endswith(")") for name in header):  # the names in the file may be others
+    if any(name.endswith(")") for name in header):  # the file may have other names
         read.column_names, read.skip_rows = header, sum(map(_breaks, _header_lines(text)))
     n = 0
     try:

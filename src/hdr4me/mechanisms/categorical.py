@@ -17,8 +17,9 @@ from hdr4me.mechanisms import mechanism
 
 # Bytes above which a shorter report is considered: every report of a survey is padded to the longest one.
 LONG = 64
-# The largest error of a shorter report, as a multiple of the least error. Not delicate: it is at most 1.03 where there
-# is a space of about the right size, and 1.22 to 6 where 300,000 categories or more need too large a space.
+# The largest error of a shorter report, as a multiple of the least error. The exact value matters little: the ratio is
+# at most 1.03 if a space of about the right size exists, and 1.22 to 6 if 300,000 categories or more need too large a
+# space.
 NEARLY = 1.2
 
 

@@ -38,7 +38,7 @@ from hdr4me.mechanisms.table import (
 )
 
 DESIGN_VERSION = 3  # incremented when tables or their files change
-DUCHI_UP_TO = 0.05  # up to this budget Duchi's two cells are within 0.2 % of the bound
+DUCHI_UP_TO = 0.05  # up to this budget the variance of Duchi's two cells is within 0.2 % of the bound
 # Above, 256 cells limit the variance and not privacy: a window is as good, without a proof.
 PROGRAM_UP_TO = 12.0
 _LARGEST_MULTIPLIER = 1e9

@@ -15,7 +15,7 @@ from hdr4me.errors import InvalidInput
 
 Floats = NDArray[np.float64]
 
-# With more different priors all numbers share one table, so that survey documents stay small.
+# With more distinct priors than this, all numbers share one table, so that survey documents stay small.
 MOST_TABLES = 16
 _QUANTILES, _PER_BIN = 4096, 64
 _ALLOWED = (
@@ -93,7 +93,7 @@ def as_prior(given: Any, low: float = -1.0, high: float = 1.0) -> Prior:
 def _floats(given: Any) -> Floats:
     try:
         return np.asarray(given, dtype=np.float64)
-    except Exception:  # of NumPy or of the library of a frame; the message, and `given`, would show values
+    except Exception:  # from NumPy or the library of a frame; its message, like `given`, may contain values
         raise InvalidInput.of("prior", type(given).__name__, _ALLOWED) from None
 
 

@@ -29,7 +29,7 @@ from hdr4me.mechanisms.law import Floats
 Objective = Literal["max", "mean"]
 
 _FIRST_TOP = 1.4  # the largest output of an optimal mechanism is below 1.3 C at every budget
-_FURTHEST = 4.0  # outputs are included in the dual up to here; F increases beyond
+_FURTHEST = 4.0  # the largest output in the dual; F increases beyond it
 
 
 class Dual(NamedTuple):

@@ -46,7 +46,7 @@ class Registered:
             return self.planned
         try:
             return bool(getattr(self.load(), "planned", True))
-        except Exception:  # another package may raise any exception; the plan notes why it cannot use the law
+        except Exception:  # a factory of another package may raise any exception; the plan then notes the reason
             return True
 
     def make(self, epsilon: float, **options: Any) -> Mechanism:
@@ -124,7 +124,7 @@ def register_mechanism(
     summary
         A few words for help texts.
     planned
-        Whether a plan tries this mechanism by default. The factory of an entry point may say so by an attribute
+        Whether a plan tries this mechanism by default. The factory of an entry point may have an attribute
         `planned = False`.
 
     Examples

@@ -36,7 +36,7 @@ from hdr4me.mechanisms.registry import built_in, registered, scaled_mechanism
 
 Floats = NDArray[np.float64]
 Laws = tuple[Prior, Prior]
-NEVER = 1e12  # the variance of what cannot be deployed
+NEVER = 1e12  # the variance of a mechanism that cannot be deployed
 _KNOTS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)  # the budgets for which a search designs tables for a prior
 _DESIGNED = ("optimal", "optimal_mean")
 ALONE = "optimal"  # the mechanism of a number without a pair
@@ -149,7 +149,7 @@ def _row(epsilon: float, name: Designed) -> Floats:
 
 
 _PAIR_KNOTS = (1.0, 2.0, 4.0)  # the budgets for which a search designs pairs for a given prior
-_LEAST = 1e-12  # the least variance; rounding errors may give less if all values are levels
+_LEAST = 1e-12  # the smallest variance; rounding errors may give less if all values are levels
 _UNIFORM = as_prior("uniform")
 
 

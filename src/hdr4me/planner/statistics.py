@@ -33,7 +33,7 @@ _QUANTILES = (0.25, 0.5, 0.75)
 # The draws bring a random error of about 4 % into a predicted distance and of 6 % into the error of a quantile. Between
 # 48 and 256 joined cells a predicted distance is the same within 2 %.
 _DRAWS, _SEED, _BINS, _PER_BIN, _CELLS = 20, 20261116, 64, 8, 96
-_LEAST_RANK = 3  # the rows of a table of rank 2 determine only the mean
+_LEAST_RANK = 3  # a table of rank 2 determines only the mean
 _PAIRS = 64
 
 

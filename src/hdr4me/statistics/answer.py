@@ -294,7 +294,7 @@ class Answer:
         own = kind in ("average", "credible") and self.recalibration is not None
         small_sample = set(self._small_sample_rows(confidence, simultaneous).tolist())
         for i in small_sample:
-            if not (own and self.statistics[i] == "mean"):  # that interval comes from the fitted prior
+            if not (own and self.statistics[i] == "mean"):  # credible intervals come from the fitted prior
                 notes[i] = joined_notes(notes[i], SMALL_SAMPLE_NOTE)
         if kind == "approximate":
             notes = [note or APPROXIMATE_NOTE for note in notes]
@@ -406,7 +406,7 @@ def largest_rows(
 
 def _largest(answer: Answer, rows: list[Row], confidence: float, simultaneous: bool) -> tuple[list[Row], int]:
     """The shown rows of one dimension with simultaneous intervals, and the number of significantly largest ones."""
-    if simultaneous:  # the rows have simultaneous intervals already
+    if simultaneous:  # the rows already have simultaneous intervals
         low, high = (np.array([row[end] for row in rows], np.float64) for end in ("lower", "upper"))
     else:
         low, high = joint_interval(answer, confidence)

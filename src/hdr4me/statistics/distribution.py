@@ -24,7 +24,7 @@ from hdr4me.statistics.shapes import Shape, least_reach, shapes, shows_shape, wh
 from hdr4me.statistics.statistic import Part, Statistic, TallyLike, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
-# Labels, and what makes the part.
+# The labels of the rows, and the function that computes them.
 Wanted = tuple[tuple[str, ...], Callable[[int, tuple[str, ...], Shape], Part]]
 # Conservative intervals hold for every distribution, approximate ones for distributions without atoms.
 KINDS = ("conservative", "approximate")

@@ -107,7 +107,8 @@ class Correlation(Covariance):
             return [Part(*where, nothing, nothing, covariance.n_answers, not_significant=True, also=also)]
         root = float(np.sqrt(v.prod()))
         value = np.clip(covariance.value / root, -1.0, 1.0)
-        # To first order the errors of the variances add to that of the covariance: they share almost no reports.
+        # To first order the squared errors of the variances add to that of the covariance: they share almost no
+        # reports.
         error = np.sqrt((covariance.error / root) ** 2 + value**2 / 4 * float(((e / v) ** 2).sum()))
         notes = DOUBTFUL if (v < _CLEARLY * e).any() else "", NO_LAW_NOTE if n < NO_LAW_BELOW else ""
 

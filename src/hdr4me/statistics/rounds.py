@@ -36,7 +36,8 @@ from hdr4me.statistics.shapes import Shape, has_law, shapes, shows_shape
 from hdr4me.statistics.statistic import TallyLike, channel_of, counts_of, estimate, marginal_of
 from hdr4me.survey import Product, Schema, Survey
 
-# A design costs a second or more, and gains 2 to 12 %: at most so many numbers, and at most this budget of an answer.
+# A design takes a second or more and gains 2 to 12 %: the largest number of designs, and the largest budget of an
+# answer.
 _DESIGNS, _DESIGN_UP_TO = 4, 3.0
 # The prior of a design: its bins, and the weight of a uniform distribution because the pilot's is uncertain.
 _BINS, _DOUBT = 32, 0.1
@@ -300,7 +301,7 @@ def combine(rounds: Sequence[TallyLike], *, same_population: bool | None = None)
     known &= np.stack([_comparable(pilot.survey.schema, tally.survey.schema, first) for tally in rounds])
     some = known.any(axis=0)
     users = np.array([[tally.n_reports] for tally in rounds], float)
-    best = np.where(known, error, np.inf).argmin(axis=0)  # the round that shows the spread of the values best
+    best = np.where(known, error, np.inf).argmin(axis=0)  # the round with the most precise spread of the values
     spread = np.take_along_axis(spread, best[None, :], axis=0)
     # Each error is about the round's own users. Rounds of one population also differ by the chance of their users.
     squares = np.where(known, error**2 + spread**2 / users, np.inf)

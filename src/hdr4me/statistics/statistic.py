@@ -1,4 +1,4 @@
-"""The `Statistic` base class, the registry of statistics, and the two functions that compute them from a tally."""
+"""The `Statistic` base class, the registry of statistics, and `estimate` and `ask`, which compute them from a tally."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.survey.values import refused
 
 T = TypeVar("T")
-LONG = 4096  # a document holds up to this many categories of a file itself
+LONG = 4096  # the largest number of categories of a file that a document itself holds
 VARIABLE = "HDR4ME_CATEGORIES"  # folders with lists of categories, separated as in `PATH`
-_REMEMBERED = 4_000_000  # total number of categories that a process keeps besides the last list
+_REMEMBERED = 4_000_000  # the total number of categories that a process stores, besides the last list
 _known: dict[str, tuple[str, ...]] = {}
 _given: ContextVar[dict[str, tuple[str, ...]] | None] = ContextVar("given", default=None)
 _folders: ContextVar[tuple[Path, ...]] = ContextVar("folders", default=())

@@ -34,7 +34,7 @@ from hdr4me.survey.vector import Vector
 
 MAX_SEED = 2**53 - 1  # the largest integer that every parser of JSON reads exactly
 _LARGEST = 1e100  # the largest size of a standardized number, so that sums of squares are finite
-UNREADABLE = "\ufffd"  # what readers of files put in place of a value that is not text
+UNREADABLE = "\ufffd"  # what file readers substitute for a value that is not text
 
 
 class _Composed(Dimension):

@@ -77,7 +77,7 @@ class Dimension(ABC):
 
     kind: ClassVar[str]
     _column: ClassVar[str] = "DistinctColumn"  # the class in `columns.py` that cleans whole columns
-    is_text: ClassVar[bool] = False  # its column holds texts, which are kept as they are written
+    is_text: ClassVar[bool] = False  # its column holds texts, which are used as they are written
     is_time: ClassVar[bool] = False  # its column holds dates or times
     _unknown: ClassVar[str | None] = None  # the words for unknown values, if they have their own
     name: str

@@ -16,7 +16,7 @@ from hdr4me.errors import nearest
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension
 from hdr4me.survey.values import check_name, finite, is_unicode, refused
 
-NARROWEST = 1e-290  # below this width the number of levels per unit is no longer a float
+NARROWEST = 1e-290  # below this width, the number of levels per unit exceeds the range of floats
 
 
 @dataclass(frozen=True)

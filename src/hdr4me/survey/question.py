@@ -13,7 +13,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.survey.schema import Schema
 
 MAX_WEIGHT = 1 << 20
-# Of one report: about six seconds in Python, for a vector of 4,096 numbers at ε = 8 three.
+# The largest cost of one report: about six seconds in Python. A vector of 4,096 numbers at ε = 8 takes three.
 MAX_DEVICE_COST = 1 << 25
 MAX_ROWS = 65536  # of all tables together, so that a client can address a row with 16 bits
 

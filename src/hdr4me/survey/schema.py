@@ -114,7 +114,7 @@ class Schema:
 
     @cached_property
     def _checked(self) -> tuple[Dimension, ...]:
-        """The dimensions and parts that may refuse a value, once each: several may have the same column."""
+        """The dimensions and parts that may refuse a value, each once: several may have the same column."""
         leaves = {id(leaf): leaf for x in self.dimensions for leaf in x.leaves if not leaf.replaces}
         return tuple(leaves.values())
 

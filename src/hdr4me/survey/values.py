@@ -55,7 +55,7 @@ def first_twice(names: Iterable[str]) -> str | None:
 def as_number(value: Any) -> float:
     """A number, or the number in a string; NaN if there is none. Booleans are 1 and 0."""
     try:
-        if type(value).__name__ in _NOTHING:  # float() would warn
+        if type(value).__name__ in _NOTHING:  # float() would issue a warning
             return math.nan
         if isinstance(value, str):
             value = value.strip()  # float() does not strip every kind of white space
