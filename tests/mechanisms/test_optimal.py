@@ -137,7 +137,7 @@ class TestCache:
 
     def test_is_read_back_equal(self, place):
         first = optimal(0.7)
-        cache.forget()
+        cache._memory.clear()
         second = optimal(0.7)
         assert second is not first
         assert (second.weights == first.weights).all()
@@ -155,9 +155,9 @@ class TestCache:
             raw[len(raw) // 2] ^= 1
             harm = bytes(raw)
         file.write_bytes(harm)
-        cache.forget()
+        cache._memory.clear()
         assert (optimal(0.8).weights == first.weights).all()
-        cache.forget()
+        cache._memory.clear()
         monkeypatch.setattr("hdr4me.mechanisms.optimal.design", None)  # a second design would be an error
         assert (optimal(0.8).weights == first.weights).all()
 
@@ -170,7 +170,7 @@ class TestCache:
     @pytest.mark.parametrize("objective", ["max", "mean"])
     def test_what_a_file_claims_is_computed_again(self, place, objective):
         first = optimal(0.7, objective)
-        cache.forget()
+        cache._memory.clear()
         again = optimal(0.7, objective)
         assert first.certificate is not None
         assert again.certificate is not None
@@ -184,7 +184,7 @@ class TestCache:
         other = mechanism(pretender, epsilon=0.7).exact()
         (file,) = place.iterdir()
         cache.save(file, _packed(replace(other, certificate=best.certificate)))
-        cache.forget()
+        cache._memory.clear()
         assert (optimal(0.7).weights == best.weights).all()
 
     @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ class TestCache:
             file.write_bytes(hashlib.sha256(content).digest() + content)
         else:
             cache.save(file, content)
-        cache.forget()
+        cache._memory.clear()
         assert (optimal(0.7).weights == best.weights).all()
         assert file.read_bytes() == whole
 
@@ -240,7 +240,7 @@ class TestCache:
         (file,) = place.iterdir()
         file.unlink()
         os.mkfifo(file)
-        cache.forget()
+        cache._memory.clear()
         assert (optimal(0.7).weights == best.weights).all()
 
     def test_quick_designs_leave_no_file(self, place):

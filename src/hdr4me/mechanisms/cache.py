@@ -97,8 +97,3 @@ def _load(path: Path, unpack: Callable[[Any], T | None]) -> T | None:
         return unpack(json.loads(raw[32:]))
     except (OSError, RecursionError, *invalid):
         return None
-
-
-def forget() -> None:
-    """Clear the memory cache (for tests); the disk cache stays."""
-    _memory.clear()

@@ -46,7 +46,9 @@ class Registered:
             return self.planned
         try:
             return bool(getattr(self.load(), "planned", True))
-        except Exception:  # a factory of another package may raise any exception; the plan then notes the reason
+        except (
+            Exception
+        ):  # a factory of another package may raise any exception; the plan then notes the reason
             return True
 
     def make(self, epsilon: float, **options: Any) -> Mechanism:

@@ -301,7 +301,9 @@ def combine(rounds: Sequence[TallyLike], *, same_population: bool | None = None)
     known &= np.stack([_comparable(pilot.survey.schema, tally.survey.schema, first) for tally in rounds])
     some = known.any(axis=0)
     users = np.array([[tally.n_reports] for tally in rounds], float)
-    best = np.where(known, error, np.inf).argmin(axis=0)  # the round with the most precise spread of the values
+    best = np.where(known, error, np.inf).argmin(
+        axis=0
+    )  # the round with the most precise spread of the values
     spread = np.take_along_axis(spread, best[None, :], axis=0)
     # Each error is about the round's own users. Rounds of one population also differ by the chance of their users.
     squares = np.where(known, error**2 + spread**2 / users, np.inf)
