@@ -108,7 +108,7 @@ def numbers() -> list[float]:
                     for name, values in populations(n).items():
                         counts = np.concatenate([drawn(rows, values, r) for _ in range(ALL)])
                         whole = estimate(Counts(survey, counts, n))
-                        parts = [whole._taken(np.arange(k, k + ROWS)) for k in range(0, ALL, ROWS)]
+                        parts = [whole._select(np.arange(k, k + ROWS)) for k in range(0, ALL, ROWS)]
                         found = [hits(part, np.full(ROWS, values.mean())) for part in parts]
                         alone.append(show(mechanism, ε, r, asked, name, np.mean(found, axis=0)))
     return alone

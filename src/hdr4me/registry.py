@@ -34,7 +34,7 @@ class Registry(Generic[T]):
         self.group = f"hdr4me.{plural}"
         self.built_in = frozenset(built_in or ())
         self._items: dict[str, T | str] = dict(built_in or {})
-        self._asked_outside = False
+        self._loaded_outside = False
 
     def register(self, name: str, item: T) -> None:
         """Register `item` under `name`; an error if another item has this name."""
@@ -72,7 +72,7 @@ class Registry(Generic[T]):
         return iter(self.names)
 
     def _load_outside(self) -> None:
-        if not self._asked_outside:
-            self._asked_outside = True
+        if not self._loaded_outside:
+            self._loaded_outside = True
             for point in entry_points(group=self.group):
                 point.load()

@@ -157,7 +157,7 @@ def test_small_samples_of_skewed_values_are_covered(
     reach = quantile(0.95, answer.n_answers) * answer.standard_error
     assert np.mean((low <= truth.mean()) & (truth.mean() <= high)) >= 0.93
     assert np.mean(np.abs(answer.value - truth.mean()) <= reach) < normal
-    groups = [answer._taken(np.arange(k, k + 20)) for k in range(0, rows_of, 20)]
+    groups = [answer._select(np.arange(k, k + 20)) for k in range(0, rows_of, 20)]
     ends = [group.interval(simultaneous=True) for group in groups]
     assert sum(bool(np.all((a <= truth.mean()) & (truth.mean() <= b))) for a, b in ends) >= 14
 

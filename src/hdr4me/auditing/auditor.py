@@ -101,12 +101,12 @@ class Finding:
         )
 
 
-def _words(dimension: Dimension) -> str:
+def _name_with_parts(dimension: Dimension) -> str:
     """The name of a dimension; for one with several parts also theirs.
 
     >>> from hdr4me.survey import Categorical
     >>> from hdr4me.survey.derived import Joint
-    >>> _words(Joint("who", [Categorical("sex", ["f", "m"]), Categorical("smoker", ["no", "yes"])]))
+    >>> _name_with_parts(Joint("who", [Categorical("sex", ["f", "m"]), Categorical("smoker", ["no", "yes"])]))
     'who (sex and smoker together)'
     """
     parts = [part.name for part in dimension.leaves]
@@ -211,7 +211,7 @@ def audit(survey: Survey, draws: int = 1_000_000, *, progress: Callable[[int], N
         ]
         found = attack(channel, made, advance)
         own = (channel.mechanism, channel.kind, len(covered), channel.epsilon, channel.likelihood_ratio)
-        findings.append(Finding(*own, found, made, draws, tuple(map(_words, covered))))
+        findings.append(Finding(*own, found, made, draws, tuple(map(_name_with_parts, covered))))
     ratios = sorted((question.channel.likelihood_ratio for question in survey.questions), reverse=True)
     ratio = math.prod(ratios[: survey.sampled], start=Fraction(1))
     return Audit(survey.epsilon, survey.sampled, tuple(findings), ratio)

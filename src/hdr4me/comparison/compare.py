@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _STATISTICS = ("mean", "median", "variance")  # of numbers; other kinds are compared by shares and means
 _NUMERIC = ("optimal", "piecewise", "hybrid", "duchi", "laplace")
-_TOGETHER = {PAIR: PAIRS_FROM, BLOCKS: BLOCKS_FROM}  # the ε from which they are compared by default
+_JOINT_FROM = {PAIR: PAIRS_FROM, BLOCKS: BLOCKS_FROM}  # the ε from which they are compared by default
 _ERRORS = ("predicted MSE", "simulated MSE", "± standard error", "re-calibrated MSE")
 COLUMNS = ("ε", "mechanism", *_ERRORS, "coverage of 95 % intervals")
 _COLORS = ("#0b6e99", "#d1495b", "#2e7d4f", "#b7791f", "#6b4c9a", "#55606b", "#c2577e", "#3d8b8b")
@@ -68,7 +68,7 @@ class Kind:
 
 # By the input kind of a dimension, and whether "no value" is an answer.
 KINDS = {
-    ("number", False): Kind("numbers", (*_NUMERIC, *_TOGETHER), names, "mechanism", numbers=True),
+    ("number", False): Kind("numbers", (*_NUMERIC, *_JOINT_FROM), names, "mechanism", numbers=True),
     ("optional", True): Kind("optional numbers", (OPTIONAL,), numbers=True),
     ("vector", False): Kind("vectors", (CODEBOOK,)),
     ("vector", True): Kind("optional vectors", (CODEBOOK,)),
@@ -109,10 +109,10 @@ class _Part:
 
     def reason_against(self, name: str, epsilon: float, sampled: int, statistic: str) -> str | None:
         """The reason to leave a mechanism out, empty if it was not listed; None if it is compared."""
-        if name in _TOGETHER and not self.chosen:
-            impossible = len(self.schema) < 2 or epsilon < _TOGETHER[name]
+        if name in _JOINT_FROM and not self.chosen:
+            impossible = len(self.schema) < 2 or epsilon < _JOINT_FROM[name]
             return "" if impossible or statistic != "mean" else None
-        if name in _TOGETHER and len(self.schema) < 2:
+        if name in _JOINT_FROM and len(self.schema) < 2:
             return f"{name} is left out: it asks several numbers together, and there is only one"
         if name in (PAIR, OPTIONAL) and epsilon / self.n_answered(name, sampled) < JOINT_FROM:
             return f"{name} is left out at epsilon = {epsilon:g}: one answer needs at least {JOINT_FROM}"

@@ -31,7 +31,7 @@ def subject(names: Iterable[str]) -> str:
     return f"{', '.join(map(repr, listed[:5]))}{more} {'is' if len(listed) == 1 else 'are'}"
 
 
-def _is_kept_raw(dimension: Dimension) -> bool:
+def _needs_raw_columns(dimension: Dimension) -> bool:
     """Whether a table of clean values has the raw columns of a dimension: it would not accept its own clean values."""
     return dimension.is_derived or dimension.is_time
 
@@ -39,7 +39,7 @@ def _is_kept_raw(dimension: Dimension) -> bool:
 def clean_values(dimension: Dimension, table: pa.Table) -> Any:
     """The clean values of a dimension in a table of `cleaned`, as one array."""
     columns: list[Any] = [table.column(name).combine_chunks() for name in dimension.columns]
-    if not _is_kept_raw(dimension):
+    if not _needs_raw_columns(dimension):
         return columns[0]
     return dimension.clean_column(columns, len(dimension.categories) or _SIZE).values()
 
@@ -48,13 +48,13 @@ def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, DataQuality]:
     """The columns of a schema, cleaned as on a device if `clean_values` needs that, and the data-quality report."""
     counts = np.zeros((len(schema), 5), np.int64)
     parts: dict[str, list[Any]] = {name: [] for name in schema.columns}
-    raw = set(schema.columns) - {x.name for x in schema if not _is_kept_raw(x)}
+    raw = set(schema.columns) - {x.name for x in schema if not _needs_raw_columns(x)}
     for batch in read_records(data, schema, _ROWS):
         for j, dimension in enumerate(schema):
             arrays = [batch.column(batch.schema.get_field_index(name)) for name in dimension.columns]
             column = dimension.clean_column(arrays, len(dimension.categories) or _SIZE)
             counts[j] += (batch.num_rows, *column.counts())
-            if not _is_kept_raw(dimension):
+            if not _needs_raw_columns(dimension):
                 parts[dimension.name].append(column.values())
         for name in raw:
             parts[name].append(batch.column(batch.schema.get_field_index(name)))

@@ -23,7 +23,7 @@ from hdr4me.survey import Dimension, Schema, Survey
 
 Floats = NDArray[np.float64]
 # The name of a statistic in `ask` and its options, where they differ.
-_ASKED: dict[str, tuple[str, dict[str, Any]]] = {"median": ("quantile", {"p": [0.5]})}
+_REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {"median": ("quantile", {"p": [0.5]})}
 _SHARES = ("frequency", "chosen", "share")  # shares of users, which have no units
 _RULES: dict[str, Callable[..., Any]] = {"mean": np.mean, "median": np.median, "variance": np.var}
 _PART = 1 << 12  # users whose values are in memory together
@@ -135,7 +135,7 @@ def predicted(survey: Survey, table: pa.Table, statistic: str) -> Prediction | N
 
 def supported(survey: Survey, statistic: str) -> bool:
     """Whether the survey's channels can estimate a statistic."""
-    rule = STATISTICS[_ASKED.get(statistic, (statistic, {}))[0]]
+    rule = STATISTICS[_REQUESTS.get(statistic, (statistic, {}))[0]]
     channels = ((survey.schema.dimensions[j], x.channel) for x in survey.questions for j in x.dimensions)
     return all(rule.supports(dimension, channel) for dimension, channel in channels)
 
@@ -196,7 +196,7 @@ def measured(
 
 def _errors(tally: Any, better: Any, statistic: str, truth: Floats) -> tuple[float, ...]:
     """Mean squared error before and after re-calibration, coverage, and the share of rows with an estimate."""
-    asked, options = _ASKED.get(statistic, (statistic, {}))
+    asked, options = _REQUESTS.get(statistic, (statistic, {}))
     scaled = _scaled(tally.survey.schema, statistic)[1]
     answer = ask(tally, asked, None, **options)
     known = np.isfinite(answer.value) & ~answer.not_significant

@@ -347,7 +347,7 @@ class Contingency:
         The interval is Fieller's interval of the ratio of the direct estimates, extended to the fitted ratio; there is
         none where the share of the condition is not significantly above zero.
         """
-        table = self._given(given)
+        table = self._condition_first(given)
         totals = table.shares.sum(axis=1, keepdims=True)
         shares = np.divide(table.shares, totals, out=np.full(table.shares.shape, np.nan), where=totals > 0)
         low = high = np.full(shares.shape, np.nan)
@@ -361,7 +361,7 @@ class Contingency:
             for (condition, label), (share, a, b, end) in zip(cells, rows, strict=True)
         ]
 
-    def _given(self, given: str) -> Contingency:
+    def _condition_first(self, given: str) -> Contingency:
         """The same table of two attributes, the condition first."""
         if len(self.names) != 2 or given not in self.names:
             raise InvalidInput.of(
@@ -400,7 +400,7 @@ class Contingency:
             raise InvalidInput.of(
                 "outcome", name, f"one of the attributes of the table, {', '.join(self.names)}"
             )
-        table = self._given(next((x for x in self.names if x != name), name))
+        table = self._condition_first(next((x for x in self.names if x != name), name))
         conditions, labels = table.categories
         for parameter, given, known in (
             ("outcome", category, labels),

@@ -51,8 +51,8 @@ Names = Sequence[tuple[str, str]]
 SCHEMA = "partial binary, fault string, reason string, where string, content string"
 
 _HEAD = 1 + max(Reason)  # elements before the counts: reports, then rejected reports of each reason
-_KEPT_AT_ONCE = 4096
-_MOST_SHOWN = 1 << 16  # bytes of an oversized report that are kept
+_REJECTED_AT_ONCE = 4096
+_MOST_CONTENT = 1 << 16  # bytes of an oversized report that are kept
 _DIRECT_BYTES = 1 << 24  # partial tallies up to this total size go directly to the driver
 
 
@@ -198,7 +198,7 @@ def _counted(
     blocks: Iterable[tuple[str, Block]], survey: Survey, keep: bool, names: Names | None
 ) -> Iterator[pa.RecordBatch]:
     counts = Tally(survey) if names is None else PairCounts(survey, names)
-    rejected_reports = _Kept()
+    rejected_reports = _RejectedReports()
     try:
         for where, block in blocks:
             if isinstance(counts, Tally):
@@ -255,7 +255,7 @@ def pairs_from_vector(vector: Vector, survey: Survey, names: Names) -> PairCount
     return found
 
 
-class _Kept:
+class _RejectedReports:
     """Rejected reports in batches of a few thousand; beyond the quarantine's limit they are only counted."""
 
     def __init__(self) -> None:
@@ -275,8 +275,8 @@ class _Kept:
         """The reports so far, if they fill a batch or are the last."""
         if last:
             self._waiting += left_out_lines(self._left_out)
-        while self._waiting and (last or len(self._waiting) >= _KEPT_AT_ONCE):
-            part, self._waiting = self._waiting[:_KEPT_AT_ONCE], self._waiting[_KEPT_AT_ONCE:]
+        while self._waiting and (last or len(self._waiting) >= _REJECTED_AT_ONCE):
+            part, self._waiting = self._waiting[:_REJECTED_AT_ONCE], self._waiting[_REJECTED_AT_ONCE:]
             yield rows_of(
                 SCHEMA, *(dict(zip(("reason", "where", "content"), row, strict=True)) for row in part)
             )
@@ -311,7 +311,7 @@ def _binary_blocks(column: Any, survey: Survey, where: str, first: int) -> Itera
         rows[good] = values[offsets[:-1][good][:, None] + np.arange(size)]
 
     def content(i: int) -> str:
-        return values[offsets[i] : min(offsets[i + 1], offsets[i] + _MOST_SHOWN)].tobytes().hex()
+        return values[offsets[i] : min(offsets[i + 1], offsets[i] + _MOST_CONTENT)].tobytes().hex()
 
     missing = ~valid_bits(column) if column.null_count else None
     yield from rows_as_blocks(where, rows, reasons_of(n, good, missing), first, content)

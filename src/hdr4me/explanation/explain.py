@@ -95,10 +95,10 @@ def _questions(survey: Survey) -> list[Block]:
         drawn += (
             " It sends no report if a value is missing or unusable and the table above has no replacement."
         )
-    return section("What is asked", table, *_together(survey), drawn)
+    return section("What is asked", table, *_joint_questions(survey), drawn)
 
 
-def _together(survey: Survey) -> list[str]:
+def _joint_questions(survey: Survey) -> list[str]:
     """Return a sentence for each question about several dimensions."""
     sentences = []
     several = [question for question in survey.questions if len(question.dimensions) > 1]

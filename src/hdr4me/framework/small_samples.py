@@ -137,14 +137,14 @@ def category_interval(
     first = np.clip(np.floor(low * reports), 0, reports)
     last = np.clip(np.ceil(high * reports), 0, reports)
     # The least k whose upper tail reaches α, and the largest k whose lower tail does.
-    least = _least(first, last, lambda k: _tail(k, named, reports, p, q, points) > α)
-    most = _least(first, last, lambda k: 1 - _tail(k, named + 1, reports, p, q, points) <= α)
+    least = _least_integer(first, last, lambda k: _tail(k, named, reports, p, q, points) > α)
+    most = _least_integer(first, last, lambda k: 1 - _tail(k, named + 1, reports, p, q, points) <= α)
     lower_tail = 1 - _tail(most, named + 1, reports, p, q, points)
     most = np.where(lower_tail <= α, np.maximum(most - 1, 0), most)
     return (least / reports)[again], (np.maximum(most, least) / reports)[again]
 
 
-def _least(first: Floats, last: Floats, holds: Callable[[Floats], NDArray[np.bool_]]) -> Floats:
+def _least_integer(first: Floats, last: Floats, holds: Callable[[Floats], NDArray[np.bool_]]) -> Floats:
     """The least integer from `first` on for which `holds`, which stays true above it; `last` if there is none."""
     low, high = first.copy(), last.copy()
     while (low < high).any():

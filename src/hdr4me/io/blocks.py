@@ -36,7 +36,7 @@ class Block:
     rejected: Sequence[Rejected] = ()
 
 
-_NOBODY = 0xFFFF  # the index of the question in rows that are not reports
+_NO_REPORT = 0xFFFF  # the index of the question in rows that are not reports
 
 
 def to_wire(rows: Bytes, survey: Survey) -> tuple[Bytes, NDArray[np.int32]]:
@@ -68,7 +68,7 @@ def from_wire(data: Bytes, offsets: NDArray[np.int64], survey: Survey) -> tuple[
     good = np.ones(n, bool)
     for slot in range(survey.sampled):
         good &= at + 2 <= ends
-        questions = np.full(n, _NOBODY)
+        questions = np.full(n, _NO_REPORT)
         places = np.flatnonzero(good)
         questions[places] = questions_of(data[at[places, None] + np.arange(2)])
         known = questions < len(sizes)

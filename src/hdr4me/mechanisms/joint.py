@@ -207,7 +207,7 @@ class Question:
         return np.array(found)
 
 
-class _Found(NamedTuple):
+class _Solution(NamedTuple):
     """One solution: L, P, its cost, and the multipliers of every input."""
 
     outputs: Floats
@@ -233,13 +233,13 @@ def solve(
         return np.stack([a.ravel() for a in np.meshgrid(*axes, indexing="ij")], axis=1)
 
     look = grid(fine)
-    found = _linear_program(epsilon, question, group, _closed(grid(coarse), group))
+    found = _linear_program(epsilon, question, group, _closure(grid(coarse), group))
     for _ in range(_ROUNDS):
         missing = _valleys(epsilon, question, found, look, (fine,) * len(reach))
         if missing.size == 0:
             break
         last, used = found.cost, found.outputs[found.used()]
-        found = _linear_program(epsilon, question, group, _closed(np.concatenate([used, missing]), group))
+        found = _linear_program(epsilon, question, group, _closure(np.concatenate([used, missing]), group))
         if last - found.cost < settled * last:
             break
     rows = found.rows[:, found.used()]
@@ -255,7 +255,7 @@ def _places(points: Floats) -> dict[tuple[int, ...], int]:
     return {tuple(key): i for i, key in enumerate(_key(points).tolist())}
 
 
-def _closed(points: Floats, group: Floats) -> Floats:
+def _closure(points: Floats, group: Floats) -> Floats:
     """The distinct points and images of points."""
     images = np.concatenate([points @ g.T for g in group])
     _, index = np.unique(_key(images), axis=0, return_index=True)
@@ -270,7 +270,7 @@ def _orbits(points: Floats, group: Floats) -> NDArray[np.int64]:
     return np.unique(least, return_inverse=True)[1]
 
 
-def _linear_program(epsilon: float, question: Question, group: Floats, outputs: Floats) -> _Found:
+def _linear_program(epsilon: float, question: Question, group: Floats, outputs: Floats) -> _Solution:
     """The solution for these outputs: one equation of mass and k of mean for one input of each orbit."""
     inputs = question.inputs
     orbit, family = _orbits(outputs, group), _orbits(inputs, group)
@@ -313,11 +313,11 @@ def _linear_program(epsilon: float, question: Question, group: Floats, outputs: 
             hits[row] += 1
     channel = light * spread + share * (rows / hits[:, None])
     slopes = slopes / hits[:, None] / size[:, None]
-    return _Found(outputs, spread, channel, float(result.fun), mu[family] / size, slopes)
+    return _Solution(outputs, spread, channel, float(result.fun), mu[family] / size, slopes)
 
 
 def _valleys(
-    epsilon: float, question: Question, found: _Found, points: Floats, shape: tuple[int, ...]
+    epsilon: float, question: Question, found: _Solution, points: Floats, shape: tuple[int, ...]
 ) -> Floats:
     """The negative local minima of F on the grid, at most a hundred, deepest first."""
     square = points**2 @ question.cost

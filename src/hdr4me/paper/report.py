@@ -450,7 +450,17 @@ def _own(results: Results, choice: LambdaChoice) -> list[Block]:
 # -- files -------------------------------------------------------------------------------------------------------
 
 _CLT = ("figure", "mechanism", "epsilon", "users", "dims", "sampled", "repeats")
-_FOUND = ["seed", "how", "true_mean", "bias", "sd", "paper_sd", "berry_esseen", "ks_distance", "ks_p_value"]
+_DENSITY_COLUMNS = [
+    "seed",
+    "how",
+    "true_mean",
+    "bias",
+    "sd",
+    "paper_sd",
+    "berry_esseen",
+    "ks_distance",
+    "ks_p_value",
+]
 
 
 def as_first_run(about: About, output: Path) -> About:
@@ -492,13 +502,15 @@ def publish(results: Results, verdicts: Sequence[Verdict], about: About, output:
         claims = {"claims": [asdict(v) for v in verdicts]}
         files["claims.json"] = _json({**claims, "claims_that_hold_under_a_choice": support_of(verdicts)})
     if results.clt:
-        panels = [[*(vars(r.cell)[k] for k in _CLT), *(vars(r)[k] for k in _FOUND)] for r in results.clt]
+        panels = [
+            [*(vars(r.cell)[k] for k in _CLT), *(vars(r)[k] for k in _DENSITY_COLUMNS)] for r in results.clt
+        ]
         points = [
             [r.cell.figure, r.cell.mechanism, number, f"{value:.9g}"]
             for r in results.clt
             for number, value in enumerate(r.deviations)
         ]
-        files["deviations.csv"] = _csv((*_CLT, *_FOUND), panels)
+        files["deviations.csv"] = _csv((*_CLT, *_DENSITY_COLUMNS), panels)
         files["deviations-simulated.csv"] = _csv(("figure", "mechanism", "repeat", "deviation"), points)
     if results.theory:
         rows = [[r.cell.study, name, value] for r in results.theory for name, value in r.numbers.items()]

@@ -80,7 +80,7 @@ def _group(dimension: Any, own: Any, common: Prior) -> Group:
     present: float | None = None
     kind = "vector" if length else "number"
     if isinstance(own, Mapping) and (optional or set(own) & {"present", "values"}):
-        present, own = _given_share(dimension, own, kind), own.get("values")
+        present, own = _declared_share(dimension, own, kind), own.get("values")
     if optional and own is not None:
         own, counted = _without_gaps(dimension, own, kind)
         present = counted if present is None else present
@@ -132,7 +132,7 @@ def _without_gaps(dimension: Any, given: Any, kind: str) -> tuple[Any, float | N
     return there, len(there) / max(len(listed), 1)
 
 
-def _given_share(dimension: Any, given: Mapping[str, Any], kind: str) -> float | None:
+def _declared_share(dimension: Any, given: Mapping[str, Any], kind: str) -> float | None:
     """The share of users who have an optional number or vector, if it is given."""
     share = given.get("present")
     number = isinstance(share, int | float) and not isinstance(share, bool) and 0 < share <= 1

@@ -176,13 +176,13 @@ def _signs(epsilon: float, dims: int, m: int) -> MeanSquare:
     return MeanSquare(square, lambda κ: square)
 
 
-_TOGETHER: dict[str, _Alone] = {PAIR: _Pairs(), BLOCKS: _Blocks()}
+_ARRANGEMENTS: dict[str, _Alone] = {PAIR: _Pairs(), BLOCKS: _Blocks()}
 _BY_ITSELF = _Alone()
 
 
 def arrangement(mechanism: str) -> _Alone:
     """The arrangement of numbers in questions for this mechanism."""
-    return _TOGETHER.get(mechanism, _BY_ITSELF)
+    return _ARRANGEMENTS.get(mechanism, _BY_ITSELF)
 
 
 def neighbors(schema: Any) -> list[tuple[str, str]]:

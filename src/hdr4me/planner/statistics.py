@@ -175,15 +175,15 @@ def _both(option: Option) -> float:
 
 
 _SHAPE = "these mechanisms estimate only means: add square_wave, piecewise or optimal"
-_TOGETHER = "needs users who answer two questions, by mechanisms other than pair and agreement"
+_NEEDS_TWO_ANSWERS = "needs users who answer two questions, by mechanisms other than pair and agreement"
 # For each statistic other than the mean: the prediction of its error, and the reason if no option can estimate it.
 STATISTICS: dict[str, tuple[Callable[[Option, Group, tuple[float, ...]], float], str]] = {
     "distribution": (_distribution, _SHAPE),
     "quantile": (_quantile, _SHAPE),
     "variance": (_variance, _SHAPE),
     "sd": (_sd, _SHAPE),
-    "covariance": (_covariance, f"a covariance {_TOGETHER}"),
-    "mean_by": (_mean_by, f"a mean by group {_TOGETHER}, a number and a category (use a schema)"),
+    "covariance": (_covariance, f"a covariance {_NEEDS_TWO_ANSWERS}"),
+    "mean_by": (_mean_by, f"a mean by group {_NEEDS_TWO_ANSWERS}, a number and a category (use a schema)"),
 }
 
 

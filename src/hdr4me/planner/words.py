@@ -41,7 +41,7 @@ def summary(plan: Plan) -> str:
         "" if option.beats_baseline else useless,
         f"{_opening(plan)}{promise}.",
         f"{plan.shortfall}." if plan.shortfall and math.isfinite(option.tolerance_each) else "",
-        "" if plan.shortfall else _asked(plan),
+        "" if plan.shortfall else _tolerance_result(plan),
         _sent(plan),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
@@ -238,7 +238,7 @@ def _plus_minus(x: float) -> str:
     return f"±{number(x)}" if math.isfinite(x) else "no bound"
 
 
-def _asked(plan: Plan) -> str:
+def _tolerance_result(plan: Plan) -> str:
     option = plan.best
     if plan.requested is None or plan.solved:
         return ""

@@ -100,7 +100,7 @@ def simulate(
             )
         if sampled != 1:
             raise InvalidInput.of("sampled", sampled, "1, because a channel is one question")
-        return _together(response, np.asarray(values, np.float64), seed)
+        return _decoded_sums(response, np.asarray(values, np.float64), seed)
     data = _checked(mechanism, values)
     if not 1 <= sampled <= data.shape[1]:
         raise InvalidInput.of("sampled", sampled, f"an integer from 1 to {data.shape[1]}")
@@ -125,7 +125,7 @@ def _checked(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.floating[Any
     return data
 
 
-def _together(response: Any, values: Floats, seed: int) -> Simulated:
+def _decoded_sums(response: Any, values: Floats, seed: int) -> Simulated:
     """Sums of the decoded reports of a channel for several numbers."""
     size = response.channel.per_report
     if values.ndim != 2 or values.shape[1] != size:

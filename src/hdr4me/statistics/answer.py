@@ -142,7 +142,7 @@ class Answer:
         if name not in self.dimensions:
             hint = suggestion(str(name), dict.fromkeys(self.dimensions))
             raise InvalidInput(f"{name!r} is not {what} of this answer{hint}")
-        return self._taken([i for i, own in enumerate(self.dimensions) if own == name])
+        return self._select([i for i, own in enumerate(self.dimensions) if own == name])
 
     def of(self, statistic: str) -> Answer:
         """The rows of one statistic, such as "mean" or "frequency"; empty if the answer has none."""
@@ -150,7 +150,7 @@ class Answer:
 
         if statistic not in self.statistics:
             STATISTICS[statistic]  # an error for an unknown name
-        return self._taken([i for i, own in enumerate(self.statistics) if own == statistic])
+        return self._select([i for i, own in enumerate(self.statistics) if own == statistic])
 
     @property
     def means(self) -> Answer:
@@ -174,9 +174,9 @@ class Answer:
                 "top() needs the rows of one statistic of one dimension: call answer.frequencies(name).top()"
             )
         order, sizes = significantly_largest(self.value, *joint_interval(self, confidence))
-        return self._taken(order[: max(sizes[sizes <= most].tolist(), default=0)])
+        return self._select(order[: max(sizes[sizes <= most].tolist(), default=0)])
 
-    def _taken(self, rows: Sequence[int] | NDArray[np.int64]) -> Answer:
+    def _select(self, rows: Sequence[int] | NDArray[np.int64]) -> Answer:
         """Some of the rows."""
         chosen, whole = np.asarray(rows, np.int64), self.intervals
 
@@ -398,7 +398,7 @@ def largest_rows(
             notes.append(f"{name}: {len(part) - SHOWN:,} more coordinates are not shown (use {where})")
             part = part[:SHOWN]
         elif statistic in ("frequency", "chosen") and len(part) > SHOWN:
-            part, number = _largest(answer._taken(positions), part, confidence, simultaneous)
+            part, number = _largest(answer._select(positions), part, confidence, simultaneous)
             notes.append(_note(name, len(positions), number, confidence, where, answer.method))
         shown += part
     return shown, notes

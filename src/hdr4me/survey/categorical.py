@@ -162,10 +162,10 @@ class Categorical(_Listed):
 
     def clean(self, value: Any) -> int:
         """The index of the value's category, or of the fallback."""
-        found = self._found(value)
+        found = self._index_of(value)
         return self.index[self.fallback] if found is None else found
 
-    def _found(self, value: Any) -> int | None:
+    def _index_of(self, value: Any) -> int | None:
         try:
             return self.find(value)
         except Exception:  # a value may be an object that raises any exception
@@ -175,7 +175,7 @@ class Categorical(_Listed):
         return self.clean(value) << FRACTION_BITS
 
     def quality(self, value: Any) -> str:
-        if self._found(value) is not None:
+        if self._index_of(value) is not None:
             return "usable"
         return "missing" if is_blank(value) else "unknown"
 

@@ -40,7 +40,7 @@ def design(
     """
     if categorical not in CATEGORICAL:
         raise InvalidInput.of("categorical", categorical, f"one of {', '.join(CATEGORICAL)}")
-    together = _together(schema, pair_questions, block_questions)
+    together = _joint_questions(schema, pair_questions, block_questions)
     later = {j for _, own in together.values() for j in own[1:]}
     named = [[schema.names[j] for j in own] for what, own in together.values() if what == "pair"]
     own_tables, pair_laws = _designed_for(mechanism, named, priors or {})
@@ -101,7 +101,7 @@ def check_memoized(
         raise InvalidInput(f"memoized_epsilon supports numbers and categories only, not {what}")
 
 
-def _together(
+def _joint_questions(
     schema: Schema, pair_questions: Sequence[tuple[str, str]], block_questions: Sequence[Sequence[str]]
 ) -> dict[int, tuple[str, tuple[int, ...]]]:
     """For the first dimension of each pair and block: "pair" or "block", and its dimensions in order."""

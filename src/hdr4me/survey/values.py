@@ -14,7 +14,7 @@ from typing import Any
 
 from hdr4me.errors import InvalidInput
 
-_WHOLE = re.compile("-?[0-9]+[.]0+")
+_INTEGER_TEXT = re.compile("-?[0-9]+[.]0+")
 NO_TIMES = "not dates or times"
 _MISSING = ("", "na", "n/a", "nan", "-nan", "+nan", "null", "none")
 _NOTHING = ("MaskedConstant", "NAType", "NaTType")  # the missing values of NumPy and pandas
@@ -44,7 +44,7 @@ def meaning(text: str) -> str:
     lower = text.lower()
     if lower in ("true", "false"):
         return lower
-    return text.partition(".")[0] if _WHOLE.fullmatch(text) else text
+    return text.partition(".")[0] if _INTEGER_TEXT.fullmatch(text) else text
 
 
 def first_twice(names: Iterable[str]) -> str | None:

@@ -114,7 +114,7 @@ def l_osue(epsilon: float, memoized: float, size: int) -> UnaryEncoding:
 
 def l_grr(epsilon: float, memoized: float, size: int) -> KSubset:
     """L-GRR: generalized randomized response in both stages (Arcolezi, Couchot, Al Bouna and Xiao 2021); one report."""
-    weight = math.floor(_kept_twice(epsilon, memoized, size) * ONE)
+    weight = math.floor(_kept_by_both_stages(epsilon, memoized, size) * ONE)
     return KSubset("l_grr", float(epsilon), Subset(size, 1), weight)
 
 
@@ -126,10 +126,10 @@ def loloha(epsilon: float, memoized: float, size: int) -> UnaryEncoding:
     a, b = math.exp(memoized), math.exp(epsilon)
     inside = a**4 - 14 * a**2 + 12 * a * b * (1 - a * b) + 12 * a**3 * b + 1
     values = 1 + max(1, round((1 - a**2 + math.sqrt(inside)) / (6 * (a - b))))
-    return pure("loloha", epsilon, size, _kept_twice(epsilon, memoized, values), Fraction(1, values))
+    return pure("loloha", epsilon, size, _kept_by_both_stages(epsilon, memoized, values), Fraction(1, values))
 
 
-def _kept_twice(epsilon: float, memoized: float, values: int) -> float:
+def _kept_by_both_stages(epsilon: float, memoized: float, values: int) -> float:
     """P(two stages of randomized response among these values report the input).
 
     The second stage is the published one, e^ε₂ = (e^{ε∞ + ε} − 1)/(e^ε∞ − e^ε). It is exact for two values. For more

@@ -29,16 +29,18 @@ def codebook_channel(epsilon: float, length: int, codewords: int | None = None) 
     """The smallest codebook for vectors of `length` coordinates with nearly the error of 4,096 codewords."""
     check_epsilon(epsilon)
     if codewords is not None:
-        return _made(float(epsilon), length, codewords)
-    largest = total_error(_made(float(epsilon), length, _MOST_CODEWORDS))
+        return _best_design(float(epsilon), length, codewords)
+    largest = total_error(_best_design(float(epsilon), length, _MOST_CODEWORDS))
     size = 16
-    while size < _MOST_CODEWORDS and total_error(_made(float(epsilon), length, size)) > _ENOUGH * largest:
+    while (
+        size < _MOST_CODEWORDS and total_error(_best_design(float(epsilon), length, size)) > _ENOUGH * largest
+    ):
         size *= 2
-    return _made(float(epsilon), length, size)
+    return _best_design(float(epsilon), length, size)
 
 
 @lru_cache(maxsize=1024)
-def _made(epsilon: float, length: int, codewords: int) -> KSubset:
+def _best_design(epsilon: float, length: int, codewords: int) -> KSubset:
     """The number of heavy codewords with the smallest error."""
 
     def channel(heavy: int) -> KSubset:

@@ -17,8 +17,8 @@ from hdr4me.errors import InvalidInput
 
 def staged_number(epsilon: float, memoized: float) -> Table:
     """Two levels, −1 and 1: randomized response that is memoized, then fresh randomized response in each report."""
-    first = _flip(_least(_flip, column_ratio, memoized))
-    second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), column_ratio, epsilon))
+    first = _flip(_least_noise(_flip, column_ratio, memoized))
+    second = _flip(_least_noise(lambda turned: product_rows(first, _flip(turned)), column_ratio, epsilon))
     rows = product_rows(first, second)
     value = ONE / (rows[1][1] - rows[0][1])
     return Table(
@@ -41,8 +41,8 @@ def staged_symmetric(epsilon: float, memoized: float, size: int) -> UnaryEncodin
 
 
 def _staged(epsilon: float, memoized: float, size: int, stage: Callable[[int], Rows]) -> UnaryEncoding:
-    first = stage(_least(stage, entries_ratio, memoized))
-    second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), entries_ratio, epsilon))
+    first = stage(_least_noise(stage, entries_ratio, memoized))
+    second = _flip(_least_noise(lambda turned: product_rows(first, _flip(turned)), entries_ratio, epsilon))
     rows = product_rows(first, second)
     p, q = (Fraction(rows[present][1], ONE) for present in (1, 0))
     decode = (float(-q / (p - q)), float((1 - q) / (p - q)))
@@ -57,7 +57,7 @@ def _half(flipped: int) -> Rows:
     return ((STAGE_ONE - flipped, flipped), (STAGE_ONE // 2, STAGE_ONE // 2))
 
 
-def _least(make: Callable[[int], Rows], ratio: Callable[[Rows], Fraction], epsilon: float) -> int:
+def _least_noise(make: Callable[[int], Rows], ratio: Callable[[Rows], Fraction], epsilon: float) -> int:
     """The smallest noise, in units of 2^-16, for which `make` gives a table with a ratio of at most e^ε."""
     most = exp_lower(epsilon)
     low, high = 0, STAGE_ONE // 2 - 1  # a weight of 0 would reveal the input

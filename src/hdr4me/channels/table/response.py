@@ -68,9 +68,9 @@ class TableResponse(Response):
 
     @cached_property
     def _marginals(self) -> list[Marginal]:
-        return [self._made(place) for place in range(len(self.channel.inputs))]
+        return [self._marginal_of(place) for place in range(len(self.channel.inputs))]
 
-    def _made(self, place: int) -> Marginal:
+    def _marginal_of(self, place: int) -> Marginal:
         sizes = [input_.size for input_ in self.channel.inputs]
         law = probabilities(self.channel.weights).reshape(*sizes, -1)
         own = np.moveaxis(law, place, 0).reshape(sizes[place], -1, law.shape[-1])

@@ -37,7 +37,7 @@ from hdr4me.kernels.machine.jit import kernel
 
 LOW, SCALE, BOTTOM, TOP, DEFAULT = range(5)
 
-TOGETHER = 128  # values prefetched together: memory fetches them while the next dimensions are sampled
+PREFETCHED = 128  # values prefetched together: memory fetches them while the next dimensions are sampled
 
 
 def range_lines(*five: ArrayLike) -> NDArray[np.float64]:
@@ -260,7 +260,7 @@ def _sample(columns, d, m, drawn, cursor, scratch, dims, start, stop):  # type: 
     Returns the first record that was not sampled (`stop`, or an earlier one if the integers in `drawn` ran out) and the
     index of the first unused integer.
     """
-    rows = max(1, TOGETHER // m)
+    rows = max(1, PREFETCHED // m)
     address, stride, step = columns.address, columns.stride, columns.step
     for first in range(start, stop, rows):
         wanted = min(rows, stop - first)

@@ -13,7 +13,7 @@ from hdr4me.kernels.machine.intrinsics import load
 from hdr4me.kernels.machine.jit import kernel
 
 MOST = 64  # signs in one word
-_TOGETHER = 256
+_BLOCK = 256
 _ROW = np.uint64(MOST + 1)
 _0, _1 = np.uint64(0), np.uint64(1)
 
@@ -37,10 +37,10 @@ def differ(numbers, ends, size, binomials, blocks):  # type: ignore[no-untyped-d
     `ends` are the numbers of blocks that differ in at most 0, 1, … size − 1 positions, and `binomials` comes from
     `ways`.
     """
-    rest, left = np.empty(_TOGETHER, np.uint64), np.empty(_TOGETHER, np.uint64)
-    found = np.empty(_TOGETHER, np.uint64)
-    for start in range(0, numbers.size, _TOGETHER):
-        n = min(_TOGETHER, numbers.size - start)
+    rest, left = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint64)
+    found = np.empty(_BLOCK, np.uint64)
+    for start in range(0, numbers.size, _BLOCK):
+        n = min(_BLOCK, numbers.size - start)
         for i in range(n):
             number, t = numbers[start + i], _0
             for e in range(size):
@@ -87,9 +87,9 @@ def signs(columns, ranges, dims, users, halves, out):  # type: ignore[no-untyped
     """
     address, stride, dtype = columns.address, columns.stride, columns.dtype
     valid, valid_offset = columns.valid, columns.valid_offset
-    values = np.empty(_TOGETHER)
-    for start in range(0, users.size, _TOGETHER):
-        n = min(_TOGETHER, users.size - start)
+    values = np.empty(_BLOCK)
+    for start in range(0, users.size, _BLOCK):
+        n = min(_BLOCK, users.size - start)
         out[start : start + n] = _0
         for k in range(dims.size):
             j = np.uint64(dims[k])

@@ -23,7 +23,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numpy.typing import NDArray
 
-from hdr4me.kernels.exact.blocks import TOGETHER, prefetch_values
+from hdr4me.kernels.exact.blocks import PREFETCHED, prefetch_values
 from hdr4me.kernels.exact.sets import SLACK, below, bitmap, unsorted_subsets, words_needed
 from hdr4me.kernels.machine.intrinsics import I32, I64, emit_loop, emits
 from hdr4me.kernels.machine.jit import kernel
@@ -314,7 +314,7 @@ def _sampled(values, m, family, law, seed, rows_per_chunk, first, last, partial)
     x = np.empty(rows * m)
     address, stride = np.empty(1, np.uint64), np.empty(1, np.int64)
     address[0], stride[0] = values.ctypes.data, d * values.itemsize
-    few = max(1, TOGETHER // m)
+    few = max(1, PREFETCHED // m)
     for chunk in range(first, last):
         seed_lanes(seed, chunk, state)
         into = partial[chunk - first]
