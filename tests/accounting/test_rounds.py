@@ -87,9 +87,9 @@ def test_missing_estimates_stay_missing() -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(InvalidInput, match="do not fit"):
+    with pytest.raises(InvalidInput, match="for T rounds"):
         contrast([1.0], [[1.0], [2.0]], [[1.0], [2.0]], memoized=True)
-    with pytest.raises(InvalidInput, match="do not fit"):
+    with pytest.raises(InvalidInput, match="for T rounds"):
         average([], [], memoized=True)
     with pytest.raises(InvalidInput, match="at least 2"):
         slope([[1.0]], [[1.0]], memoized=True)

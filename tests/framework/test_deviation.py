@@ -283,7 +283,7 @@ class Deaf(Bent):
         ({"values": [0.1, 0.2], "probabilities": [0.5, 0.6]}, "sum 1"),
         ({"values": [0.1, 0.2], "probabilities": [1.0]}, "do not match"),
         ({"probabilities": [1.0]}, "without values"),
-        ({"prior": "uniform", "values": [0.1]}, "give one"),
+        ({"prior": "uniform", "values": [0.1]}, "give only one"),
         ({"prior": "gaussian"}, "prior = 'gaussian'"),
         ({"mechanism": grr(0.6, 3), "prior": "uniform"}, "frequencies"),
         ({"mechanism": [mechanism("duchi", epsilon=1.0)] * 4, "values": [[0.1], [0.2]]}, "2 entries"),

@@ -199,7 +199,7 @@ def test_survey_for_a_schema_given_later() -> None:
     assert option.survey(schema, name="late").name == "late"
     with pytest.raises(InvalidInput, match="schema is missing"):
         option.survey()
-    with pytest.raises(InvalidInput, match="not what was planned"):
+    with pytest.raises(InvalidInput, match="does not match the plan"):
         option.survey(Schema([Numeric("a", 0, 1)]))
 
 

@@ -90,8 +90,8 @@ def contrast(
     a, x, s = (np.asarray(value, np.float64) for value in (weights, estimates, standard_errors))
     if a.ndim != 1 or x.ndim != 2 or x.shape != s.shape or len(a) != len(x) or not len(a):
         raise InvalidInput(
-            f"rounds of shapes {a.shape}, {x.shape}, {s.shape} do not fit: "
-            "weights are (T,), estimates and standard errors (T, rows)"
+            f"weights, estimates and standard errors of shapes {a.shape}, {x.shape} and {s.shape}: "
+            "expected (T,), (T, rows) and (T, rows) for T rounds"
         )
     slack = 0.0 if stale is None else np.abs(a) @ np.asarray(stale, np.float64)
     return Combined(a @ x, np.abs(a) @ s if memoized else np.sqrt(a**2 @ s**2), slack, float(np.abs(a).sum()))

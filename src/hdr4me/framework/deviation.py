@@ -74,7 +74,7 @@ class Deviation(Prediction):
         x = np.asarray(deviation, dtype=np.float64)
         if x.ndim > 1 or (x.ndim == 1 and x.size != self.n_coordinates):
             raise InvalidInput(
-                f"deviation of shape {x.shape} is not allowed: one number or {self.n_coordinates}"
+                f"deviation of shape {x.shape} is not allowed: one number, or one for each of {self.n_coordinates} rows"
             )
         δ, v = np.repeat(self.biases, self.counts), np.repeat(self.variances, self.counts)
         return float(np.sum(-0.5 * (np.log(2 * np.pi * v) + (x - δ) ** 2 / v)))
@@ -209,7 +209,9 @@ def deviation(
     several = isinstance(mechanism, Sequence) or shares.size > 1
     mechanisms = mechanism if isinstance(mechanism, Sequence) else [mechanism] * dims
     if len(mechanisms) != dims:
-        raise InvalidInput(f"{len(mechanisms)} mechanisms are not allowed for dims = {dims}: one each")
+        raise InvalidInput(
+            f"{len(mechanisms)} mechanisms are not allowed for dims = {dims}: one for each dimension"
+        )
     rows = [(mechanism, values, probabilities, prior, float(shares[0]))]
     if several:
         each = np.broadcast_to(shares, dims).tolist()
@@ -227,7 +229,7 @@ def deviation(
             repeat = dims * (mechanism.response.n_coordinates() if isinstance(mechanism, Channel) else 1)
         elif biases.size != dims:
             raise InvalidInput(
-                f"values with {biases.size} rows are not allowed for dims = {dims}: 1 or one each"
+                f"values with {biases.size} rows are not allowed for dims = {dims}: one, or one for each dimension"
             )
     counts = np.full(biases.size, repeat, dtype=np.int64)
     made = Deviation(biases, variances, counts, users * float(shares.mean()), bounds, variance_formula)
@@ -326,7 +328,7 @@ def _row(given: Any, j: int, dims: int) -> Any:
     if not any(is_number(x) or isinstance(x, (Sequence, np.ndarray)) for x in given):
         return given
     if len(given) != dims:
-        raise InvalidInput(f"{len(given)} entries are not allowed for dims = {dims}: one per dimension")
+        raise InvalidInput(f"{len(given)} entries are not allowed for dims = {dims}: one for each dimension")
     return given[j]
 
 
@@ -352,7 +354,9 @@ def _dimension(
     inverse = mean_inverse_count(users, share) if exact else 1.0 / (users * share)
     if prior is not None:
         if values is not None or probabilities is not None:
-            raise InvalidInput("prior together with values or probabilities is not allowed: give one")
+            raise InvalidInput(
+                "prior together with values or probabilities is not allowed: give only one of them"
+            )
         population = from_prior(prior, law)
     elif values is not None:
         population = from_values(values, probabilities)

@@ -38,7 +38,7 @@ def from_values(values: ArrayLike, probabilities: ArrayLike | None = None) -> Po
     if not np.isfinite(v).all():
         raise InvalidInput.of("values", float(v[~np.isfinite(v)][0]), "finite numbers")
     if v.size == 0 or v.ndim > 2:
-        raise InvalidInput(f"values of shape {v.shape} are not allowed: finite numbers, one or two axes")
+        raise InvalidInput(f"values of shape {v.shape} are not allowed: finite numbers with one or two axes")
     if probabilities is None:
         p = np.full(v.shape[-1], 1.0 / v.shape[-1])
     else:
@@ -61,13 +61,13 @@ def _floats(name: str, given: ArrayLike) -> Floats:
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):  # their messages, like `given`, may contain a value
         raise InvalidInput(
-            f"{name} of type {type(given).__name__} are not allowed: numbers, in one or two axes"
+            f"{name} of type {type(given).__name__} are not allowed: numbers with one or two axes"
         ) from None
 
 
 def _check_shares(p: Floats) -> None:
     if not np.all(p >= 0) or not np.allclose(np.sum(p, axis=-1), 1.0, rtol=0, atol=1e-9):
-        raise InvalidInput.of("probabilities", p.tolist(), "none below 0, sum 1")
+        raise InvalidInput.of("probabilities", p.tolist(), "non-negative numbers with sum 1")
 
 
 _NODES, _WEIGHTS = (np.asarray(a) for a in np.polynomial.legendre.leggauss(5))

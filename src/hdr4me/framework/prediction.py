@@ -266,7 +266,9 @@ class Prediction:
         if ξ.ndim == 0:
             return self.biases, σ, ξ, self.counts
         if ξ.shape != (self.n_coordinates,):
-            raise InvalidInput(f"tolerance of shape {ξ.shape} is not allowed: one, or {self.n_coordinates}")
+            raise InvalidInput(
+                f"tolerance of shape {ξ.shape} is not allowed: one number, or one for each of {self.n_coordinates} rows"
+            )
         ones = np.ones(self.n_coordinates, dtype=np.int64)
         return np.repeat(self.biases, self.counts), np.repeat(σ, self.counts), ξ, ones
 

@@ -147,7 +147,7 @@ class Option:
             )
         if Workload.of(schema).shape != self.workload.shape:
             raise InvalidInput(
-                f"schema of {len(schema)} dimensions is not what was planned: {self.workload.what}"
+                f"schema of {len(schema)} dimensions does not match the plan, which is for {self.workload.what}"
             )
         setting, tolerance = self.setting, None
         if setting.tolerance is not None:
