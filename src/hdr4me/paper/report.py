@@ -131,8 +131,8 @@ def _summary(verdicts: Sequence[Verdict]) -> list[Block]:
         "in part**: it passes in some of the panels or mechanisms that the sentence mentions. **Holds in the paper's "
         "settings, false in general**: it passes, and a second test outside the paper's settings fails. **Needs the "
         "COV-19 data**: the outcome depends on means that the stand-in does not have. **Not reproduced**: it fails "
-        "under every choice. Choices of λ* that give a claim the same numbers count once. The section after the figures "
-        "has the tests, the numbers and the reasons.",
+        "under every choice. Choices of λ* that give a claim the same numbers count once. The section after the "
+        "figures has the tests, the numbers and the reasons.",
         Table(["claim", "where", "verdict", "choices of λ* for it", "holds in the figures"], rows),
     )
 
