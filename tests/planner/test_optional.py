@@ -51,7 +51,7 @@ def test_a_plan_with_an_optional_number() -> None:
     assert list(best.errors) == ["mean of pay", "share with pay"]
     assert "each of 1 mean and 1 share of users with a value will be within" in plan.summary
     assert any(note.startswith("Standard errors: mean of pay ±") for note in plan.notes)
-    assert any(note.startswith("A guess of zero for means and one half for shares") for note in plan.notes)
+    assert any(note.startswith("Guessing zero for means and one half for shares") for note in plan.notes)
     assert best.survey().channels[0].mechanism == "optional"
     beside = hd.plan(schema=hd.Schema([PAY, AGE]), users=10_000, epsilon=2.0, mechanisms=["duchi"])
     assert "(mechanism for numbers: duchi; optional numbers: optional)" in beside.summary

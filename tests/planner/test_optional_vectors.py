@@ -33,8 +33,8 @@ def test_a_plan_with_an_optional_vector() -> None:
         note.startswith("Standard errors: coordinate of move ±0.015, share with move") for note in plan.notes
     )
     assert "Assumes that 90 % of people have a value; pass --prior FILE to use your own share." in plan.notes
-    assert any(note.startswith("A guess of zero for means and one half for shares") for note in plan.notes)
-    assert "Each person answers the question (vectors: codebook)." in plan.summary
+    assert any(note.startswith("Guessing zero for means and one half for shares") for note in plan.notes)
+    assert "Each person answers the question (mechanism for vectors: codebook)." in plan.summary
     channel: Any = best.survey().channels[0]
     assert (channel.mechanism, channel.family.length) == ("codebook", 11)
     size = np.sqrt(1 / 12)  # the root mean square of a coordinate of vectors spread evenly in the ball

@@ -16,10 +16,10 @@ def test_each_question_has_its_own_opening() -> None:
     assert plan(dims=4, epsilon=1.0, tolerance=0.1, **setting).summary.startswith("You need ")
     needed = plan(users=9000, dims=4, tolerance=0.1, **setting).summary
     assert needed.startswith("You need ε = ")
-    assert "with 9,000 users: then each" in needed
+    assert "with 9,000 users. Then each" in needed
     asked = plan(users=9000, epsilon=1.0, tolerance=0.1, **setting)
     assert asked.summary.startswith(
-        f"You can ask {asked.best.dims:,} dimensions of 9,000 users at ε = 1: then"
+        f"The survey can have {asked.best.dims:,} dimensions with 9,000 users at ε = 1. Then"
     )
 
 
@@ -41,7 +41,7 @@ def test_frequencies_and_methods_are_named() -> None:
 def test_all_zeros_in_both_directions() -> None:
     hopeless = plan(users=50, dims=100, epsilon=0.5).summary
     assert hopeless.startswith(
-        "Not recommended: the guess of zero for every mean and share, without any data, has a smaller expected error."
+        "Not recommended: guessing zero for every mean and share without any data has a smaller expected error."
     )
     good = plan(users=10**7, dims=10, epsilon=1.0)
     assert any("times the mean squared error" in note for note in good.notes)

@@ -223,7 +223,7 @@ def test_parts_of_an_answer(answer: Answer) -> None:
     assert len(answer.of("share")) == 0
     with pytest.raises(InvalidInput, match="'nobody' is not a dimension of this answer; known are age, debt"):
         answer["nobody"]
-    assert "9 of 9 rows known from 1,000 reports, raw" in repr(answer)
+    assert "9 of 9 rows estimated from 1,000 reports, raw" in repr(answer)
     html = answer._repr_html_()
     assert html.count("<tr") == 10
 

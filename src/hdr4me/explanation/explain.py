@@ -286,7 +286,8 @@ def _identity(survey: Survey) -> list[Block]:
         ["series (fingerprint without the name; the ledger's key)", survey.series],
         ["ε of one report", survey.epsilon],
         ["ε of all memoized responses to an unchanged record", survey.memoized_epsilon],
-        ["questions; questions per person", f"{len(survey.questions):,}; {survey.sampled:,}"],
+        ["questions", len(survey.questions)],
+        ["questions per person", survey.sampled],
         ["ε of one answer", survey.epsilon_per_answer],
         ["size of a report in bytes", survey.report_size],
     ]
@@ -315,7 +316,7 @@ def _ratios(survey: Survey) -> list[Block]:
         "Local differential privacy: for any two records and any report, the probabilities of that report differ by "
         "a factor of at most e^ε. Each channel's probabilities are integers divided by 2^32, so their largest ratio is "
         "an exact fraction. The proof compares it with a rational lower bound of e^ε, without rounding.",
-        Table(["design", "channel", "questions", "largest ratio", "ε proven", "ε declared"], rows),
+        Table(["mechanism", "channel", "questions", "largest ratio", "ε proven", "ε declared"], rows),
         f"A complete report has a ratio of at most {float(ratio):.12g}, so ε ≤ {log_upper(ratio):.9g}; declared: "
         f"{survey.epsilon:g}. The choice of questions does not depend on the record. The device uses the operating "
         "system's randomness. The number of random draws, the size of a report and the control flow do not depend on "

@@ -35,7 +35,7 @@ def summary(plan: Plan) -> str:
     if plan.statistic != "mean":
         return f"{_of_statistic(plan)} {_sent(plan)}"
     guess = _guess(option)[0]
-    useless = f"Not recommended: the guess of {guess}, without any data, has a smaller expected error."
+    useless = f"Not recommended: guessing {guess} without any data has a smaller expected error."
     promise = _promise_own(plan) if plan.requested_own else _promise(option)
     sentences = [
         "" if option.beats_baseline else useless,
@@ -65,7 +65,7 @@ def notes(plan: Plan) -> tuple[str, ...]:
         _gain(plan),
         "" if plan.requested_own else _units(plan),
         f"Standard errors: {kept}." if kept else "",
-        f"A guess of {guess}, without any data, would have {ratio}." if option.beats_baseline else "",
+        f"Guessing {guess} without any data would have {ratio}." if option.beats_baseline else "",
         f"Re-calibration is {option.recalibration.verdict}.",
     ]
     return tuple(note for note in found if note)
@@ -93,9 +93,9 @@ def _opening(plan: Plan) -> str:
     option = plan.best
     users, budget = pluralize(option.users, "user"), f"ε = {option.epsilon:g}"
     openings = {
-        "users": f"You need {users} at {budget}: then ",
-        "epsilon": f"You need {budget} with {users}: then ",
-        "dims": f"You can ask {pluralize(option.dims, 'dimension')} of {users} at {budget}: then ",
+        "users": f"You need {users} at {budget}. Then ",
+        "epsilon": f"You need {budget} with {users}. Then ",
+        "dims": f"The survey can have {pluralize(option.dims, 'dimension')} with {users} at {budget}. Then ",
     }
     return openings.get(plan.solved, f"With {users} and {budget}, ")
 

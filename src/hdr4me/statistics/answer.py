@@ -115,7 +115,7 @@ class Answer:
         return len(self.dimensions)
 
     def __repr__(self) -> str:
-        known = f"{self.status.count(OK)} of {len(self)} rows known from {self.n_reports:,} reports"
+        known = f"{self.status.count(OK)} of {len(self)} rows estimated from {self.n_reports:,} reports"
         noted = f"; {sum(map(bool, self.notes)):,} with notes" if any(self.notes) else ""
         return f"<Answer of survey {self.survey.fingerprint[:12]}: {known}, {self.method}{noted}>"
 
