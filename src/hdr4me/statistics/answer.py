@@ -283,10 +283,7 @@ class Answer:
     ) -> list[dict[str, Any]]:
         """One dictionary of plain Python values for each row, for CSV or JSON; unknown numbers are None.
 
-        Parameters
-        ----------
-        confidence, simultaneous, kind
-            As for `interval`.
+        The parameters are those of `interval`.
         """
         low, high = self.interval(confidence, simultaneous=simultaneous, kind=kind)
         units = self.units

@@ -135,15 +135,7 @@ class Tally:
     def add_file(
         self, path: str | os.PathLike[str], *, on_rejected: OnRejected | None = None, threads: int = 1
     ) -> Tally:
-        """Count a file of reports in any format, in blocks.
-
-        Parameters
-        ----------
-        path
-            A Parquet, Arrow or JSON lines file of reports.
-        on_rejected, threads
-            As for `add_block`.
-        """
+        """Count a Parquet, Arrow or JSON lines file of reports, in blocks; the options are those of `add_block`."""
         for block in read_blocks(path, self.survey):
             self.add_read(block, on_rejected=on_rejected, where=str(path), threads=threads)
         return self
@@ -153,12 +145,7 @@ class Tally:
     ) -> Tally:
         """Count a block from a file reader, together with the reports that the reader rejected.
 
-        Parameters
-        ----------
-        block
-            Reports, and the reports that the reader rejected.
-        on_rejected, where, threads
-            As for `add_block`; `where` is the name of the file.
+        The options are those of `add_block`; `where` is the name of the file.
         """
         for rejected in block.rejected:
             self.reject(rejected, on_rejected)
@@ -261,17 +248,7 @@ class Tally:
         return estimate(self)
 
     def ask(self, statistic: str, dimensions: str | Sequence[str] | None = None, **options: Any) -> Answer:
-        """One statistic of one, some or all dimensions: see `hdr4me.ask`.
-
-        Parameters
-        ----------
-        statistic
-            Its name, such as "quantile".
-        dimensions
-            A name, several names, or None for every dimension that the statistic supports.
-        options
-            Options of the statistic, such as `p` for quantiles.
-        """
+        """One statistic of one, some or all dimensions, with the parameters of `hdr4me.ask`."""
         from hdr4me.statistics import ask
 
         return ask(self, statistic, dimensions, **options)
