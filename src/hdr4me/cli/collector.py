@@ -125,6 +125,7 @@ def serve(
     """
     with opt.needs_collector():
         import_module("hdr4me.collector.serve")
+        from hdr4me.collector import is_postgres
         from hdr4me.collector.config import Limits, Settings
     from hdr4me.survey import Survey
 
@@ -140,7 +141,7 @@ def serve(
             data_quality=tuple(data_quality or ()),
             limits=Limits(rate=rate),
         )
-        several = workers == 1 or settings.is_postgres
+        several = workers == 1 or is_postgres(database)
         opt.check("--workers", workers, several, "1 with SQLite; several need --database postgresql://…")
     document = None if survey is None else Survey.load(survey)
     start(

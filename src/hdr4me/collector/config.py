@@ -67,13 +67,8 @@ class Settings:
                 )
 
     @property
-    def is_postgres(self) -> bool:
-        """Whether the database is a PostgreSQL server."""
-        return is_postgres(self.database)
-
-    @property
     def snapshots(self) -> Path | None:
         """The folder of the shown answers: beside the SQLite file, or for PostgreSQL in the folder of this run."""
-        if not self.is_postgres:
+        if not is_postgres(self.database):
             return Path(f"{self.database}.shown")
         return Path(self.run_folder, "shown") if self.run_folder else None

@@ -70,16 +70,18 @@ class Forms:
         self._status(rows)
         warm()
 
-    def one(self, body: bytes, id: bytes, source: int) -> Batch:
-        """One report as JSON, under the id of the request."""
-        data = self._canonical(body)
+    def one(self, body: bytes, source: int, id: bytes) -> Batch:
+        """One report as JSON, under the id of the request, which is written as text."""
+        found_id, data = id_of(id), self._canonical(body)
+        if found_id is None:
+            raise Refusal(400, f"the Idempotency-Key is {BAD_ID}: generate 16 random bytes with the report")
         if data is None:
             found = parse_line(body, self.survey)
             if not isinstance(found, Report):
                 reason = Reason.MALFORMED if found is None else found
                 return Batch(self.round, source, b"", b"", None, [(1, reason.text)])
             data = pack(found.answers, self.survey, padded=False)
-        return Batch(self.round, source, id, data)
+        return Batch(self.round, source, found_id, data)
 
     def _canonical(self, body: bytes) -> bytes | None:
         """The wire bytes of a valid report as the clients of this package write it; None for the general parser."""

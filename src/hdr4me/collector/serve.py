@@ -218,8 +218,6 @@ def run_workers(
     settings: Settings, sock: socket.socket, workers: int, *, started: Callable[[], Any] | None = None
 ) -> None:
     """Serve as `run` in several processes; one that ends is started again. Needs PostgreSQL."""
-    if not settings.is_postgres:
-        raise InvalidInput.of("workers", workers, "1 with SQLite: several need --database postgresql://…")
     context = multiprocessing.get_context("spawn")
     log, stopping = Log(), threading.Event()
     sock.listen(2048)

@@ -7,6 +7,7 @@ import re
 import time
 import zlib
 from collections import Counter
+from functools import partial
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -16,7 +17,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hdr4me.collector.access import Shares, sender_of
 from hdr4me.collector.batch import Batch
 from hdr4me.collector.errors import Finalized, Log, Refusal, StoreError, UnknownRound, error_body
-from hdr4me.collector.forms import BAD_ID, Forms, id_of
 from hdr4me.collector.state import Collector
 from hdr4me.errors import HDR4MEError
 
@@ -194,44 +194,25 @@ class Upload:
         except Refusal:
             await _discard(scope, receive, limits.body_bytes)
             raise
-        most = max(limits.report_bytes, forms.longest) if kind == JSON else limits.body_bytes
-        sender = sender_of(grant.source, scope.get("client"))
+        encoding, parse = given.get(b"content-encoding"), forms.lines if kind == LINES else forms.arrow
+        most, sender = limits.body_bytes, sender_of(grant.source, scope.get("client"))
+        if kind == JSON:
+            parse = partial(forms.one, id=given.get(b"idempotency-key", b""))
+            most = max(limits.report_bytes, forms.longest)
         body = await read_body(collector.body_bytes, sender, scope, receive, most)
+
+        def parsed() -> Batch:
+            return parse(_decoded(encoding, body, most), grant.source)
+
         try:
-            batch = await self._parsed(forms, grant.source, sender, kind, given, body, most)
+            if len(body) > _IN_THREAD or body.count(b"\n") > _LINES_IN_THREAD or encoding is not None:
+                batch = await collector.parse(parsed, sender=sender)
+            else:
+                batch = parsed()
+            batch.sender = sender
             return await self._stored(batch, kind)
         finally:
             collector.body_bytes.give_back(sender, len(body))
-
-    async def _parsed(
-        self,
-        forms: Forms,
-        source: int,
-        sender: object,
-        kind: bytes,
-        given: dict[bytes, bytes],
-        body: bytes,
-        most: int,
-    ) -> Batch:
-        """The reports of a body."""
-        encoding = given.get(b"content-encoding")
-        if kind == JSON:
-            id = id_of(given.get(b"idempotency-key", b""))
-            if id is None:
-                raise Refusal(
-                    400, f"the Idempotency-Key is {BAD_ID}: generate 16 random bytes with the report"
-                )
-            batch = forms.one(_decoded(encoding, body, most), id, source)
-        else:
-            parse = forms.lines if kind == LINES else forms.arrow
-
-            def parsed() -> Batch:
-                return parse(_decoded(encoding, body, most), source)
-
-            in_thread = len(body) > _IN_THREAD or body.count(b"\n") > _LINES_IN_THREAD or encoding is not None
-            batch = await self._collector.parse(parsed, sender=sender) if in_thread else parsed()
-        batch.sender = sender
-        return batch
 
     async def _stored(self, batch: Batch, kind: bytes) -> bytes:
         """Count what was rejected, and store the rest."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -157,8 +156,7 @@ class Store(Registry):
     def __init__(self, name: str) -> None:
         self.name = name
         self._surveys: dict[str, Survey] = {}
-        self._damage: list[Damage] = []
-        self._damage_lock = threading.Lock()
+        self._damage: dict[Damage, None] = {}  # a set in the order of insertion, which any thread may extend
 
     @abstractmethod
     def open_round(self, survey: Survey, *, now: datetime) -> Round:
@@ -229,15 +227,13 @@ class Store(Registry):
 
     def damage(self) -> list[Damage]:
         """Damaged blocks found so far, in all rounds."""
-        with self._damage_lock:
-            return list(self._damage)
+        return list(self._damage)
 
     def _note(self, damage: Damage) -> None:
         """Remember a damage, and log it the first time."""
-        with self._damage_lock:
-            if damage not in self._damage:
-                self._damage.append(damage)
-                log.error("%s is damaged: %s", self.name, damage)
+        if damage not in self._damage:
+            self._damage[damage] = None
+            log.error("%s is damaged: %s", self.name, damage)
 
     def _report(self, found: Sequence[Damage], on_damage: OnDamage | None) -> None:
         """Note each damage and pass it to `on_damage`; without it, raise Damaged if there is any."""

@@ -80,7 +80,6 @@ class Database:
         self._url, self._options = url, {"connect_timeout": 5, "application_name": "hdr4me"}
         with self._errors(), self._connected() as connection:
             self.schema_version = self._prepare(connection)
-            connection.commit()
         # When a connection last worked.
         self._used: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
         self._failed = 0.0  # when a transaction last failed
@@ -143,12 +142,9 @@ class Database:
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
-        connection: Connection = psycopg.connect(self._url, **self._options)  # type: ignore[arg-type]
-        try:
+        with psycopg.connect(self._url, **self._options) as connection:  # type: ignore[arg-type]
             _configure(connection)
             yield connection
-        finally:
-            connection.close()
 
     def _prepare(self, connection: Connection) -> int:
         """Create or migrate the tables, one process at a time; the version of the schema."""

@@ -65,30 +65,26 @@ class SqliteStore(Store):
         self._live: dict[int, Live] = {}
         self._next_fresh = FRESH
         self._loaded = self._stale_log = self._appended = False
-        self._closing = ExitStack()
         lock = files.lock_file(self.path)
         try:
-            self._closing.enter_context(locked(lock, 0.0))
-            files.check_log(self.path)
-            files.create(self.path)
-            self._closing.enter_context(files.locked_inode(self.path, wait=0.5))  # of `check_log`
-            self._connection: sqlite3.Connection | None = files.connect(self.path)
-            self._closing.callback(self._connection.close)
-            with files.store_errors(self.path):
-                self.schema_version = files.prepare(self._connection, self.path)
-            self._ready()
-            lock.write_bytes(self.id.encode())
+            with ExitStack() as stack:
+                stack.enter_context(locked(lock, 0.0))
+                files.check_log(self.path)
+                files.create(self.path)
+                stack.enter_context(files.locked_inode(self.path, wait=0.5))  # of `check_log`
+                self._connection: sqlite3.Connection | None = files.connect(self.path)
+                stack.callback(self._connection.close)
+                with files.store_errors(self.path):
+                    self.schema_version = files.prepare(self._connection, self.path)
+                self._ready()
+                lock.write_bytes(self.id.encode())
+                self._closing = stack.pop_all()
         except (LedgerBusy, BlockingIOError):
-            self._closing.close()
             raise StoreBusy(
                 f"{path} is open in another process: SQLite has one writer; stop that process, or use PostgreSQL"
             ) from None
         except OSError as error:
-            self._closing.close()
             raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}") from error
-        except BaseException:
-            self._closing.close()
-            raise
 
     def _ready(self) -> sqlite3.Connection:
         """The connection, after the file was read again if the memory may be wrong."""
@@ -106,7 +102,7 @@ class SqliteStore(Store):
         def rows(sql: str, *values: Any) -> Rows:
             return connection.execute(sql, values).fetchall()
 
-        self._damage, self._live, self._next_fresh = [], {}, FRESH
+        self._damage, self._live, self._next_fresh = {}, {}, FRESH
         for number, fingerprint, state, opened, closed in rows(
             "select number, fingerprint, state, opened, closed from rounds order by number"
         ):
