@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.channels.channel import AnswerFormat
 from hdr4me.collector.batch import Batch, Mask
 from hdr4me.collector.errors import Refusal
 from hdr4me.errors import FormatError
 from hdr4me.io import arrow
 from hdr4me.io.blocks import to_wire
 from hdr4me.io.lines import _parsed, _shape, longest_line, parse_line
-from hdr4me.io.report import Reason, Report, fault, pack, parse_document, prefix_of
+from hdr4me.io.report import Reason, Report, pack, parse_document, prefix_of
 from hdr4me.kernels.exact.count import count_reports
 from hdr4me.kernels.exact.ids import warm
 from hdr4me.survey import Survey
@@ -30,9 +31,10 @@ from hdr4me.tally.tally import count_any
 
 BAD_ID = "not an id of 32 hexadecimal digits"
 _HEAD, _MIDDLE = b'{"id":"', b'","report":'
-_ANSWERS = msgspec.json.Decoder(list[tuple[int, ...]])
+_ANSWERS = msgspec.json.Decoder(list[Annotated[list[int], msgspec.Meta(min_length=1)]])
 
 Bytes = NDArray[np.uint8]
+_Question = tuple[bytes, list[tuple[int, int]], Callable[[Sequence[int]], bool] | None]
 
 
 def id_of(text: bytes) -> bytes | None:
@@ -57,6 +59,19 @@ class Forms:
     @cached_property
     def _prefix(self) -> bytes:
         return prefix_of(self.survey.fingerprint).encode()
+
+    @cached_property
+    def _questions(self) -> list[_Question]:
+        """For each question its wire number, the bound and size of each field, and a further check if there is one."""
+        found: list[_Question] = []
+        for number, question in enumerate(self.survey.questions):
+            channel = question.channel
+            fields = [(field.bound, field.size) for field in channel.fields]
+            bounds_suffice = type(channel).is_output is AnswerFormat.is_output
+            found.append(
+                (number.to_bytes(2, "little"), fields, None if bounds_suffice else channel.is_output)
+            )
+        return found
 
     @cached_property
     def longest(self) -> int:
@@ -92,7 +107,24 @@ class Forms:
             answers = _ANSWERS.decode(body[len(prefix) - 1 : -1])
         except (msgspec.MsgspecError, RecursionError):
             return None
-        return None if fault(answers, self.survey) else pack(answers, self.survey, padded=False)
+        if len(answers) != self.survey.sampled:
+            return None
+        parts, previous, questions = [], -1, self._questions
+        for question, *numbers in answers:
+            if not previous < question < len(questions):
+                return None
+            head, fields, is_output = questions[question]
+            if len(numbers) != len(fields):
+                return None
+            parts.append(head)
+            for number, (bound, size) in zip(numbers, fields, strict=True):
+                if not 0 <= number < bound:
+                    return None
+                parts.append(number.to_bytes(size, "little"))
+            if is_output is not None and not is_output(numbers):
+                return None
+            previous = question
+        return b"".join(parts)
 
     def lines(self, body: bytes, source: int) -> Batch:
         """Lines `{"id": "32 hexadecimal digits", "report": {...}}`; blank lines are skipped."""

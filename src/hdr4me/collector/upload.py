@@ -205,7 +205,7 @@ class Upload:
             return parse(_decoded(encoding, body, most), grant.source)
 
         try:
-            if len(body) > _IN_THREAD or body.count(b"\n") > _LINES_IN_THREAD or encoding is not None:
+            if encoding is not None or len(body) > _IN_THREAD or body.count(b"\n") > _LINES_IN_THREAD:
                 batch = await collector.parse(parsed, sender=sender)
             else:
                 batch = parsed()
