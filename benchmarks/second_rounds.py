@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads cost more than they save
@@ -28,7 +29,8 @@ from hdr4me.statistics.predict import predict_rounds
 from hdr4me.statistics.rounds import NarrowedMean
 from more_statistics import Floats, counts_of, real_columns
 
-N, SHARE, BUDGETS = 40_000, 0.2, (1.0, 2.0, 4.0, 8.0)
+N, SHARE, BUDGETS = 40_000, 0.2, (0.5, 1.0, 2.0, 4.0, 8.0)
+DESIGNED = 3.0  # up to this ε `refine` designs a table for each pilot
 
 
 def known(rng: np.random.Generator) -> dict[str, Floats]:
@@ -271,10 +273,28 @@ def columns(rng: np.random.Generator) -> dict[str, Floats]:
     return found | {name: rng.choice(column, N) for name, column in other_columns().items()}
 
 
-def widths(data: dict[str, Floats], draws: int, rng: np.random.Generator) -> list[str]:
-    """A line for each column and budget; each pilot chooses for itself. One round has the pilot's users and others.
+def lines_of(data: dict[str, Floats]) -> Iterator[tuple[str, float, str]]:
+    """The lines of the main table: values, ε and the mechanism of `refine`.
 
-    A line has four times as many draws if more than 2 % of the pilots narrow the range, and more than 2 % do not.
+    Up to ε = 3 `refine` designs a table for each pilot, which takes a second: most lines have a general table instead.
+    """
+    wide, *others = [
+        name for name in data if not name.startswith("real") or "proline" in name or "visits" in name
+    ]
+    for epsilon in (0.5, 1.0, 1.5, 2.0, 4.0, 8.0):
+        yield wide, epsilon, "designed" if epsilon > DESIGNED else "optimal_mean"
+    for epsilon, name in product((1.0, 2.0, 4.0), others):
+        yield name, epsilon, "designed" if epsilon > DESIGNED else "optimal_mean"
+    for epsilon in (1.0, 1.5, 2.0):
+        yield wide, epsilon, "designed"
+
+
+def widths(data: dict[str, Floats], draws: int, rng: np.random.Generator) -> list[str]:
+    """Tallies, `refine`, other tallies, `combine`, for each of `lines_of`; each pilot chooses for itself.
+
+    The cells of a tally are drawn from their probabilities, which has the law of reports of users who are drawn from
+    the column. One round has the users of the pilot, of the control group and others. A line has four times as many
+    draws if more than 2 % of the pilots narrow the range.
     """
     lines = [
         "| values | ε | draws | control | narrowed | width kept | coverage | MSE, two over one | narrower by |",
@@ -282,42 +302,44 @@ def widths(data: dict[str, Floats], draws: int, rng: np.random.Generator) -> lis
     ]
     # Each user answers one of 1000 questions: users who did not answer this one are counted too.
     cut, questions = int(SHARE * N), 1000
-    for name, population in data.items():
-        for epsilon in BUDGETS:
-            survey, true = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), epsilon), population.mean()
-            errors, reach, inside, kept = [], [], [], []
-            control: list[float] = []
-            for i in range(4 * draws):
-                if i == draws and not 0.02 < np.isfinite(control).mean() < 0.98:
-                    break
-                pilot, rest = drawn(population, survey, cut, rng), drawn(population, survey, N - cut, rng)
-                following, share, ranges = hd.refine(
-                    pilot, users=N - cut, mechanism="optimal_mean", weigh=False
-                )
-                again = int(share * (N - cut))
-                later = [(following, N - cut - again), (survey, again)]
-                made = [drawn(population, *part, rng) for part in later if part[1]] if ranges else [rest]
-                for tally in {id(x): x for x in (pilot, rest, *made)}.values():
-                    tally.n_reports *= questions
-                both = [hd.combine([pilot, *own], same_population=True) for own in ([rest], made)]
-                ends = [answer.interval() for answer in both]
-                errors.append([(answer.value[0] - true) ** 2 for answer in both])
-                reach.append([high[0] - low[0] for low, high in ends])
-                inside.append(ends[1][0][0] <= true <= ends[1][1][0])
-                control.append(share if ranges else np.nan)
-                kept.append((following.schema["x"].bounds[1] - following.schema["x"].bounds[0]) / 2)
-            one, two = np.array(errors).T
-            n = len(inside)
-            ratio, covered, some = two.mean() / one.mean(), np.mean(inside), np.isfinite(control)
-            spread = np.std(two - ratio * one) / one.mean() / np.sqrt(n)
-            missed = np.sqrt(max(covered * (1 - covered), 0.02) / n)
-            groups = f"{np.nanmean(control):.2f}" if some.any() else "–"
-            gain = np.divide(*np.mean(reach, axis=0))
-            lines.append(
-                f"| {name} | {epsilon:g} | {n:,} | {groups} | {100 * some.mean():.0f} % | {np.mean(kept):.2f} | "
-                f"{100 * covered:.1f} ± {100 * missed:.1f} % | {ratio:.2f} ± {spread:.2f} | {gain:.2f} |"
-            )
-            print(lines[-1], flush=True)
+    for name, epsilon, mechanism in lines_of(data):
+        population, designs = data[name], mechanism == "designed" and epsilon <= DESIGNED
+        survey, true = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), epsilon), population.mean()
+        errors, reach, inside, kept = [], [], [], []
+        control: list[float] = []
+        for i in range(4 * draws):
+            if i == draws and (designs or np.isfinite(control).mean() < 0.02):
+                break
+            pilot = drawn(population, survey, cut, rng)
+            following, share, ranges = hd.refine(pilot, users=N - cut, mechanism=mechanism, weigh=False)
+            again = int(share * (N - cut)) if ranges else 0
+            group, rest = (drawn(population, survey, n, rng) for n in (again, N - cut - again))
+            # Without a design, the users of a range that is kept answer the pilot's survey again.
+            first, made = [pilot, group + rest], [group + rest]
+            if ranges or mechanism == "designed":
+                made = [drawn(population, following, N - cut - again, rng), group][: 1 + bool(again)]
+            for tally in {id(x): x for x in (*first, *made)}.values():
+                tally.n_reports *= questions
+            both = [hd.combine(own, same_population=True) for own in (first, [pilot, *made])]
+            ends = [answer.interval() for answer in both]
+            errors.append([(answer.value[0] - true) ** 2 for answer in both])
+            reach.append([high[0] - low[0] for low, high in ends])
+            inside.append(ends[1][0][0] <= true <= ends[1][1][0])
+            control.append(share if ranges else np.nan)
+            kept.append((following.schema["x"].bounds[1] - following.schema["x"].bounds[0]) / 2)
+        one, two = np.array(errors).T
+        n = len(inside)
+        ratio, covered, some = two.mean() / one.mean(), np.mean(inside), np.isfinite(control)
+        spread = np.std(two - ratio * one) / one.mean() / np.sqrt(n)
+        missed = np.sqrt(max(covered * (1 - covered), 0.02) / n)
+        groups = f"{np.nanmean(control):.2f}" if some.any() else "–"
+        gain = np.divide(*np.mean(reach, axis=0))
+        lines.append(
+            f"| {name}{', designs' * designs} | {epsilon:g} | {n:,} | {groups} | {100 * some.mean():.0f} % | "
+            f"{np.mean(kept):.2f} | {100 * covered:.1f} ± {100 * missed:.1f} % | {ratio:.2f} ± {spread:.2f} | "
+            f"{gain:.2f} |"
+        )
+        print(lines[-1], flush=True)
     return lines
 
 
@@ -457,13 +479,11 @@ def main(path: Path, draws: int) -> None:
         f"{N:,} users, a fifth of them in the pilot; ± is one standard error of the simulation. "
         "`benchmarks/second_rounds.py` explains the columns.",
         "",
+        *widths(every, draws, rng),
+        "",
         f"{50 * draws:,} draws for each line, with the true laws instead of those that `refine` fits:",
         "",
         *many(every, 50 * draws, rng),
-        "",
-        "With everything fitted:",
-        "",
-        *widths(dict([next(iter(every.items()))]), draws, rng),
         "",
         f"Two groups of 2,000 users with ε = 1 and ε = 4 ({2 * draws} draws); groups of one population, then of two.",
         "",
@@ -473,4 +493,4 @@ def main(path: Path, draws: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 100)
+    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 400)
