@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 
 import hdr4me as hd
 from hdr4me.contingency import fit as fits
@@ -438,3 +438,35 @@ def test_without_data_the_noise_is_that_of_a_direct_table(people: pa.Table) -> N
         for names in combinations(SCHEMA.names, 2):
             found.append(distance(fitted.table(*names).direct, truth(people, names)))
     assert np.mean(found) == pytest.approx(predicted["noise"], rel=0.1)
+
+
+def associated(attributes: int, scores: list[float]) -> list[bool]:
+    """Which fitted 3 × 3 tables of all pairs of attributes depart from independence.
+
+    Independence fits each measured table so many standard deviations worse than noise alone would make it.
+    """
+    pattern, variance, free = np.outer([1.0, -1.0, 0.0], [1.0, 0.0, -1.0]), 1e-6, 4
+    pairs = list(combinations(range(attributes), 2))
+    squares = [variance * (free + score * np.sqrt(2 * free)) for score in scores]
+    measured = [
+        Measured(pair, 1 / 9 + pattern * np.sqrt(square / np.sum(pattern**2)), variance)
+        for pair, square in zip(pairs, squares, strict=True)
+    ]
+    found = fit([3] * attributes, measured, [np.full(3, 1 / 3)] * attributes).tables(pairs)
+    return [bool(np.abs(found[pair] - 1 / 9).max() > 1e-6) for pair in pairs]
+
+
+def test_independence_is_left_from_three_standard_deviations_on() -> None:
+    """Noise alone is beyond three in 1.4 % of single tables and for 15 together in 0.4 % (2.25: 3.5 and 2 %)."""
+    assert associated(2, [2.8]) == [False]
+    assert associated(2, [3.2]) == [True]
+    for tables_, most in ((1, 0.015), (15, 0.005)):
+        free = 4 * tables_
+        assert chi2.sf(free + 3 * np.sqrt(2 * free), free) < most
+
+
+def test_a_single_table_among_many_is_left_from_four_standard_deviations_on() -> None:
+    """15 tables together agree with independence. Noise alone is beyond four in 0.4 % of single tables."""
+    rest = [0.0] * 14
+    assert associated(6, [3.8, *rest]) == [False] * 15
+    assert associated(6, [4.2, *rest]) == [True] + [False] * 14

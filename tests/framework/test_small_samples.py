@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.small_samples import share_interval, weighted_interval
+from hdr4me.framework.small_samples import (
+    SMALL_SAMPLE,
+    Counts,
+    share_interval,
+    tolerance_within,
+    weighted_interval,
+)
 from hdr4me.mechanisms import mechanism
 
 
@@ -37,6 +43,17 @@ def test_fifty_reports_of_skewed_values(name: str, epsilon: float) -> None:
         low, high = weighted_interval(table.decode, np.bincount(codes, minlength=table.n_cells))
         kept += bool(low[0] <= -0.9 <= high[0])
     assert kept / runs >= 0.95 - 3.5 * (0.05 * 0.95 / runs) ** 0.5
+
+
+def test_from_a_hundred_expected_reports_on_a_tolerance_by_the_normal_law_is_within_one_per_cent() -> None:
+    """Below, a tolerance for 99 % that ignores the random number of reports is more than one per cent too small."""
+
+    def excess(mean: float) -> float:
+        exact = tolerance_within(np.ones(1), [1], Counts(int(100 * mean), 0.01), 0.99)
+        return float(exact * np.sqrt(mean) / norm.isf(0.005) - 1.0)
+
+    assert excess(SMALL_SAMPLE) < 0.01 < excess(0.9 * SMALL_SAMPLE)
+    assert [Counts(users, 0.01).small_sample for users in (9_900, 10_000)] == [True, False]
 
 
 def test_a_level_is_a_probability() -> None:

@@ -35,7 +35,8 @@ _MOST_RUNS = 64  # larger tables are tested by single cells and by runs that sta
 # The alternatives of `evidence`: shares of reports that are all in one cell, and the number of cells that are tried.
 _SHARES, _CELLS = (0.003, 0.01, 0.03, 0.1), 3
 _FIRST_STEPS, _STEPS, _CLOSE = 100, 400, 1e-6  # steps and tolerance of the fits
-_LEAST_RESIDUAL = 4.0  # if no standardized residual of the fit is larger, there is no evidence
+# If no standardized residual of the fit is larger, the evidence is too small for an alarm and is not computed.
+_LEAST_RESIDUAL = 3.0
 
 
 @dataclass(frozen=True)
