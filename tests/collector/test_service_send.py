@@ -144,3 +144,9 @@ def test_other_surveys_and_rounds_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidInput, match="no open round"):
         Collector().send(Spool(spool.folder, other))
+
+
+def test_a_wrong_file_of_certificates_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    with pytest.raises(InvalidInput, match=r"\(SSL_CERT_FILE = .*none\.pem\): correct or unset the variable"):
+        send(a_spool(tmp_path / "spool", 2), "https://127.0.0.1:9")

@@ -83,12 +83,19 @@ def _usage(error: Any) -> str:
     """The message about a wrong option or argument, and the command that shows what is allowed.
 
     >>> _usage(ValueError("Invalid value for '--users': Input should be a valid integer, unable to parse string"))
-    "'--users' must be a valid integer: see hdr4me --help"
+    '--users must be a valid integer: see hdr4me --help'
     """
     text = getattr(error, "format_message", error.__str__)()
-    text = re.sub(r"Invalid value for (.*): Input should be ([^,]*).*", r"\1 must be \2", text)
+    text = re.sub(r"Invalid value for '?(.*?)'?: Input should be ([^,]*).*", r"\1 must be \2", text)
+    text = re.sub(
+        r"Missing (argument|option) '(.*)'", lambda found: f"{_named(*found.groups())} is missing", text
+    )
     command = getattr(getattr(error, "ctx", None), "command_path", "hdr4me")
     return f"{text.rstrip('.')}: see {command} --help"
+
+
+def _named(kind: str, name: str) -> str:
+    return name.upper() if kind == "argument" else name
 
 
 def _complain(message: str, code: int) -> int:

@@ -23,6 +23,7 @@ from hdr4me.pages.html import provenance
 
 if TYPE_CHECKING:
     from hdr4me.statistics import Answer
+    from hdr4me.survey import Schema
     from hdr4me.tally import PairCounts, Tally
 
 _INTERVALS = ("conservative", "approximate", "average", "credible")
@@ -188,7 +189,7 @@ def estimate(
         return
     if csv is None and parquet is None:
         several_rows = " (joint for all rows)" if simultaneous else ""
-        _show(title + several_rows, columns, shown, approximate)
+        _show(title + several_rows, columns, shown, approximate, tally.survey.schema)
     else:
         notes = []
     if advice and sum(map(isnan, final.standard_error)) > sum(map(isnan, found.standard_error)):
@@ -206,15 +207,17 @@ def _show(
     columns: Sequence[str],
     shown: Sequence[dict[str, Any]],
     approximate: bool,
+    schema: Schema,
 ) -> None:
     """Print the table grouped by dimension, without empty columns, and its footnotes."""
     places = {row["dimension"]: i for i, row in reversed(list(enumerate(shown)))}
     table, marks = [], dict[str, str]()
-    for row in map(_in_words, sorted(shown, key=lambda row: places[row["dimension"]])):
+    for row in sorted(shown, key=lambda row: places[row["dimension"]]):
         texts = [str(row.get("status") or "ok").replace(*_ROUND), *str(row.get("note") or "").split("; ")]
         texts = [x for x in texts if x not in ("", "ok") and (approximate or "approximate" not in x)]
+        texts += _beside_the_range(row, schema)
         letters = sorted(marks.setdefault(text, _letter(len(marks))) for text in texts)
-        table.append(row | {"status": None, "note": " ".join(letters)})
+        table.append(_in_words(row) | {"status": None, "note": " ".join(letters)})
     used = [c for c in (*columns, "unit", "note") if any(row.get(c) not in (None, "") for row in table)]
     cells = [[row.get(column) for column in used] for row in table]
     for line, before in reversed(list(zip(cells[1:], cells, strict=False))):
@@ -223,6 +226,23 @@ def _show(
     print_table(title, [heads.get(column, column.replace("_", " ")) for column in used], cells)
     for text, letter in marks.items():
         typer.echo(f"{letter}: {text}")
+
+
+def _beside_the_range(row: dict[str, Any], schema: Schema) -> list[str]:
+    """What a reader must know if an interval contains the whole range, or an estimate is outside of it."""
+    dimension, statistic = schema[row["dimension"]], row["statistic"]
+    if statistic in ("frequency", "chosen", "share"):
+        low, high = 0.0, 1.0
+    elif statistic in ("mean", "quantile") and dimension.is_number:
+        low, high = dimension.bounds
+    else:
+        return []
+    if row["lower"] is not None and row["lower"] <= low and row["upper"] >= high:
+        return ["the interval contains the whole range: more reports are needed"]
+    outside = row["estimate"] is not None and not low <= row["estimate"] <= high
+    return [
+        "outside the range by noise: estimates are unbiased and not clipped (see --recalibrate)"
+    ] * outside
 
 
 def _in_words(row: dict[str, Any]) -> dict[str, Any]:

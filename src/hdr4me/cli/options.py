@@ -42,11 +42,19 @@ class Command(TyperCommand):
         for parameter in self.get_params(context):
             name, text = parameter.get_help_record(context) or ("", "")
             is_option = parameter.param_type_name == "option"
-            name = _PLACEHOLDER.sub(lambda match: _WORDS[match[1]], name) if is_option else name.split()[0]
+            name = (
+                _PLACEHOLDER.sub(lambda match: _WORDS[match[1]], name)
+                if is_option
+                else name.split()[0].upper()
+            )
             text = text.replace("[x>=1]", "[at least 1]")
             section = _READING if text in _READER.values() else "Options" if is_option else "Arguments"
             found.append((section, name, text))
         return found
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The parts of the usage line; arguments are in capitals, as in messages."""
+        return [piece.strip("{}").replace("}", "").upper() for piece in super().collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, the options, and the options for files of records."""
@@ -78,7 +86,7 @@ EPSILON = Annotated[float, Option(help="Privacy budget ε of one report.")]
 CONFIDENCE = Annotated[float, Option(help="Confidence level of the intervals.")]
 ROUND_NUMBER = Annotated[
     int | None,
-    Option(help="With memoized responses: the number of this round, from 1.", min=1),
+    Option(help="With memoized responses: the number of this round.", min=1),
 ]
 QUANTILES = Annotated[str | None, Option(metavar="<p,…>", help="Quantiles, such as 0.5,0.9.")]
 ENGINE = Annotated[str, Option("--engine", help="local, spark, or the name of a registered engine.")]

@@ -30,7 +30,9 @@ def rounds(
     row_budget: Annotated[
         int | None,
         Option(
-            help="With memoized noise: new values a device pays for (default: the survey's, or 1).", min=1
+            help="With memoized noise: for how many values of a question a device spends budget; default: the "
+            "survey's, or 1.",
+            min=1,
         ),
     ] = None,
     confidence: CONFIDENCE = 0.95,
@@ -39,11 +41,11 @@ def rounds(
     ] = None,
     json: JSON = False,
 ) -> None:
-    """Compare the rounds of a series: average, last change and trend, with confidence intervals.
+    """Compare the rounds of a repeated collection: average, last change and trend, with confidence intervals.
 
     Fresh noise is independent between rounds and averages out. Memoized responses repeat their noise for as long as a
-    value does not change, so their intervals are conservative. The row budget is the number of new values that a device
-    pays for at each question. After that it repeats stored responses, and intervals allow for any change.
+    value does not change, so their intervals are conservative. The row budget is the number of values of a question for
+    which a device spends budget. After that it repeats stored responses, and intervals allow for any change.
 
     Example: hdr4me rounds week-1.tally week-2.tally week-3.tally --noise memoized --output trend.svg
     """

@@ -39,11 +39,11 @@ def survey(
     ] = None,
     epsilon: EPSILON = 1.0,
     sampled: SAMPLED = 1,
-    mechanism: Annotated[str, Option(help="For numbers: optimal, duchi, piecewise …")] = "optimal",
+    mechanism: Annotated[str, Option(help="Mechanism for numbers: optimal, duchi, piecewise …")] = "optimal",
     purpose: Annotated[
         str | None, Option(help="Choose the mechanism for numbers by purpose: mean, distribution or both.")
     ] = None,
-    categorical: Annotated[str, Option(help="For categories: auto, grr, subset, oue …")] = "auto",
+    categorical: Annotated[str, Option(help="Mechanism for categories: auto, grr, subset, oue …")] = "auto",
     memoized_epsilon: Annotated[
         float | None,
         Option(
@@ -53,7 +53,7 @@ def survey(
     row_budget: Annotated[
         int | None,
         Option(
-            help="With memoized responses: different values per question that a device spends budget on.",
+            help="With memoized responses: for how many values of a question a device spends budget.",
             min=1,
         ),
     ] = None,
@@ -275,7 +275,9 @@ def _from_records(files: RecordFiles, given: Mapping[str, Texts]) -> tuple[Schem
     except InvalidInput as refusal:
         if ranges or lists:
             raise
-        found = str(refusal).partition("; give each")[0]
+        found, _, rest = str(refusal).partition("; give each")
+        if "first line" in rest:
+            found += " (the first line may be a record: add a line with the names of the columns)"
         raise InvalidInput(
             f"{found}. Declare them with --range column=low:high and --categories column=a,b,c (or column=@FILE with "
             "one category per line); columns without either are ignored"

@@ -167,9 +167,9 @@ def _client(url: str, headers: Mapping[str, str]) -> httpx.Client:
     try:
         return httpx.Client(base_url=url, timeout=60.0, headers=headers)
     except (OSError, ssl.SSLError):
-        names = [
-            f"{name} = {os.environ[name]}" for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ
-        ]
+        given = {name: os.environ[name] for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ}
+        names = [f"{name} = {path}" for name, path in given.items() if not Path(path).exists()]
+        names = names or [f"{name} = {path}" for name, path in given.items()]
         which = " and ".join(names) or "the default certificates"
         raise InvalidInput(
             f"the certificates of trusted authorities cannot be read ({which}): correct or unset the variable"

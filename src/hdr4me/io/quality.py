@@ -144,7 +144,9 @@ def refusal(
     ending, shown = f", and {UNDECLARED}", list(unusable[:3])
     if all(sentence.endswith(ending) for sentence in shown):
         shown = [*(sentence.removesuffix(ending) for sentence in shown[:-1]), shown[-1]]
-    advice = [f"{'; '.join(shown)}{more}", "Check the file, and the ranges and categories of the schema"]
+    advice = [f"{'; '.join(shown)}{more}"]
+    if not unusable[0].endswith(ending):
+        advice.append("Check the file, and the ranges and categories of the schema")
     if any(NO_TIMES in sentence for sentence in unusable):
         advice.append("For other forms of dates, give --date-format, such as %d.%m.%Y")
     if any("not numbers" in sentence for sentence in unusable):

@@ -407,7 +407,7 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
     """The document; FormatError unless it has all fields and this version."""
     try:
         document = parse(text)
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, UnicodeDecodeError):
         raise FormatError(
             "not a survey, which is a JSON document; hdr4me survey makes one from a schema"
         ) from None
