@@ -125,7 +125,9 @@ def show_quality(quality: DataQuality) -> None:
     """Print the counts of usable, missing, unknown and out-of-range values."""
     rows = quality.rows()
     title = f"Data quality of {quality.n_records:,} records (counted from true values: not private)"
-    heads = [{"low": "below range", "high": "above range"}.get(name, name) for name in rows[0]]
+    heads = [
+        {"read": "values", "low": "below range", "high": "above range"}.get(name, name) for name in rows[0]
+    ]
     print_table(title, heads, [list(row.values()) for row in rows])
 
 

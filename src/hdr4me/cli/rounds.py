@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,7 +92,7 @@ def rounds(
             value, reach = float(part.estimate[i]), float((z * part.standard_error + part.slack)[i])
             row[name] = {"estimate": value, "lower": value - reach, "upper": value + reach}
             possible = part.weight / 2 * _width(loaded[0].survey, named)
-            line += [value, reach if reach < possible else "no bound"]
+            line.append(_with_margin(value, reach, possible))
         rows.append(row)
         shown.append(line)
     if png is not None:
@@ -118,17 +119,7 @@ def rounds(
         return
     print_table(
         f"{len(x)} rounds, {_NOISE[noise]}; ± is the margin of error with {100 * confidence:g} % confidence",
-        [
-            "dimension",
-            "category",
-            "last round",
-            "average",
-            "± of the average",
-            "last change",
-            "± of the change",
-            "trend per round",
-            "± of the trend",
-        ],
+        ["dimension", "category", "last round", "average", "last change", "trend per round"],
         shown,
     )
     for remark in notes:
@@ -142,6 +133,18 @@ def rounds(
         print_note(
             "Memoized responses repeat their noise, which does not average out: the intervals are conservative."
         )
+
+
+def _with_margin(value: float, margin: float, possible: float) -> str:
+    """A value with its margin of error, which has two digits; or that there is no bound.
+
+    >>> _with_margin(45.3817, 0.984, 60.0), _with_margin(0.3441, 1.1418, 1.0)
+    ('45.38 ± 0.98', '0.3441, no bound')
+    """
+    if margin >= possible:
+        return f"{value:.4g}, no bound"
+    digits = max(0, 1 - math.floor(math.log10(margin))) if margin > 0 else 4
+    return f"{value:,.{digits}f} ± {margin:,.{digits}f}"
 
 
 def _width(survey: Survey, row: dict[str, Any]) -> float:
