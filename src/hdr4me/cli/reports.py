@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,7 +67,7 @@ def perturb(
                 print_json(about)
             else:
                 show_quality(quality)
-            _check_quality(quality, allow_unusable, notes=not json, counted=not json)
+            _check_quality(quality, allow_unusable, notes=not json)
             return
         again = output.exists()
         n, quality = perturb_files(worker, files, document, output, allow_unusable)
@@ -98,27 +97,15 @@ def perturb_files(
     return n, found[0]
 
 
-def _check_quality(
-    quality: DataQuality, allow_unusable: bool, *, notes: bool = True, counted: bool = False
-) -> None:
-    """Warn of faulty values; refuse the columns of `DataQuality.refused` unless `allow_unusable`.
-
-    If a table has `counted` the values, the sentences have shares only.
-    """
+def _check_quality(quality: DataQuality, allow_unusable: bool, *, notes: bool = True) -> None:
+    """Warn of faulty values; refuse the columns of `DataQuality.refused` unless `allow_unusable`."""
     from hdr4me.io.quality import refusal
-
-    def shown(sentence: str) -> str:
-        return (
-            re.sub(r"[\d,]+ of [\d,]+ values \((.*?)\)", r"\1 of the values", sentence)
-            if counted
-            else sentence
-        )
 
     if (refused := quality.refused()) and not allow_unusable:
         with opt.named_options():
-            raise refusal(list(map(shown, refused)))
+            raise refusal(refused)
     for sentence in [*(quality.notes() if notes else ()), *(quality.unusable() if allow_unusable else ())]:
-        print_note(f"warning: {shown(sentence)}")
+        print_note(f"warning: {sentence}")
 
 
 def show_quality(quality: DataQuality) -> None:
