@@ -306,8 +306,8 @@ def test_an_installed_package_is_found_by_its_entry_points(tmp_path: Path) -> No
 class OwnMarginal(KSubsetResponse):
     """Its marginals are its own, and different for each category."""
 
-    def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
-        return super().marginal(place, coordinate)
+    def marginal(self, position: int = 0, coordinate: int = 0) -> Marginal:
+        return super().marginal(position, coordinate)
 
 
 class OwnWindow(Window):

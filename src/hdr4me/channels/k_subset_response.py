@@ -97,12 +97,12 @@ class NamingResponse(KSubsetResponse):
         means = q * q + q * (p - q) * (f[:, None] + f) + (p - q) ** 2 * both
         return np.asarray((named - means) / (p - q) ** 2)
 
-    def cells(self, counts: Numbers, place: int = 0) -> Numbers:
+    def cells(self, counts: Numbers, position: int = 0) -> Numbers:
         named = self.supports(counts)
         answers = int(counts.sum()) // self.channel.per_report
         return np.stack([answers - named, named], axis=1)
 
-    def classes(self, place: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
+    def classes(self, position: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
         return np.array(self.channel.decode), np.array([coordinate]), True
 
 

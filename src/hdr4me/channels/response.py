@@ -389,10 +389,10 @@ class Response:
         rows = self.channel.rows
         return response_blanket(float(self.channel.likelihood_ratio)) if rows is None else table_blanket(rows)
 
-    def reach(self, place: int = 0) -> float | None:
+    def reach(self, position: int = 0) -> float | None:
         """The largest distance of a decoded report from a true value; None if there is no decoder."""
         try:
-            found = self.marginal(place)
+            found = self.marginal(position)
         except InvalidInput:
             return None
         values, levels = found.decoders["value"], found.levels
@@ -400,13 +400,13 @@ class Response:
 
     # -- the distribution of one coordinate -------------------------------------------------------------------------
 
-    def n_coordinates(self, place: int = 0) -> int:
-        """The number of coordinates of dimension number `place` of the question."""
-        input_ = self.channel.inputs[place]
+    def n_coordinates(self, position: int = 0) -> int:
+        """The number of coordinates of dimension number `position` of the question."""
+        input_ = self.channel.inputs[position]
         return input_.size if input_.input_kind == "category" else 1
 
-    def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
-        """The distribution of one coordinate of dimension number `place` of the question.
+    def marginal(self, position: int = 0, coordinate: int = 0) -> Marginal:
+        """The distribution of one coordinate of dimension number `position` of the question.
 
         For a channel without its own response, the cells are the counters, and the decoder is the unbiased decoder of
         minimum variance.
@@ -421,8 +421,8 @@ class Response:
                 "small channels whose reports increment one counter are enumerated"
             )
         input_, after = (
-            self.channel.inputs[place],
-            math.prod(t.size for t in self.channel.inputs[place + 1 :]),
+            self.channel.inputs[position],
+            math.prod(t.size for t in self.channel.inputs[position + 1 :]),
         )
         own = np.arange(self.channel.n_inputs) // after % input_.size
         if input_.input_kind == "category":
@@ -439,10 +439,14 @@ class Response:
             )
         return Marginal(law[:, None, :], {"value": target}, {"value": decoder}, levels)
 
-    def classes(self, place: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
+    def classes(self, position: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
         """For joint counts: the decoded value of each class of answers, the counters of the classes, and whether there
         is one more class, of answers without any of these counters."""
-        return self.marginal(place, coordinate).decoders["value"], np.arange(self.channel.n_counters), False
+        return (
+            self.marginal(position, coordinate).decoders["value"],
+            np.arange(self.channel.n_counters),
+            False,
+        )
 
     @cached_property
     def _inverse(self) -> Floats | None:
@@ -456,29 +460,29 @@ class Response:
         """
         law, decoders = self.joint
         weights, first = shares[:, None], 0
-        for place in range(len(self.channel.inputs)):
-            own = values[:, first : (first := first + self.n_coordinates(place))]
-            weights = (weights[:, :, None] * self._rounded(own, place, optional)[:, None, :]).reshape(
+        for position in range(len(self.channel.inputs)):
+            own = values[:, first : (first := first + self.n_coordinates(position))]
+            weights = (weights[:, :, None] * self._rounded(own, position, optional)[:, None, :]).reshape(
                 len(own), -1
             )
         second = (decoders * (weights.sum(axis=0) @ law)) @ decoders.T
         return np.asarray(second - gram(coordinates(values, optional=optional), shares))
 
-    def _rounded(self, values: Floats, place: int, optional: bool) -> Floats:
+    def _rounded(self, values: Floats, position: int, optional: bool) -> Floats:
         """The probability of each input of one dimension, given its coordinates."""
-        if self.channel.inputs[place].input_kind == "category":
+        if self.channel.inputs[position].input_kind == "category":
             return values
         missing = np.isnan(values)
-        found = self.marginal(place).hat_weights(np.nan_to_num(values[:, 0]))
+        found = self.marginal(position).hat_weights(np.nan_to_num(values[:, 0]))
         return np.concatenate([found * ~missing, missing], axis=1) if optional else found
 
     @cached_property
     def joint(self) -> tuple[Floats, Floats]:
         """P(cell | input), and the decoded value of each cell for each coordinate of all dimensions."""
         marginals = [
-            self.marginal(place, i)
-            for place in range(len(self.channel.inputs))
-            for i in range(self.n_coordinates(place))
+            self.marginal(position, i)
+            for position in range(len(self.channel.inputs))
+            for i in range(self.n_coordinates(position))
         ]
         law = self._listed if self.table is None else self.table
         assert law is not None  # only then is there a marginal
@@ -488,15 +492,17 @@ class Response:
         """The number of reports that support each category, if the counters are those of categories."""
         return counts
 
-    def cells(self, counts: Numbers, place: int = 0) -> Numbers:
+    def cells(self, counts: Numbers, position: int = 0) -> Numbers:
         """The number of reports in each cell of each coordinate, shape (coordinates, cells)."""
-        return np.broadcast_to(counts, (self.n_coordinates(place), counts.size))
+        return np.broadcast_to(counts, (self.n_coordinates(position), counts.size))
 
-    def decoded(self, outputs: Numbers, place: int = 0) -> Floats:
+    def decoded(self, outputs: Numbers, position: int = 0) -> Floats:
         """The decoded values of the reports, shape (reports, coordinates)."""
-        decode, size = self.marginal(place).decoders["value"], self.channel.n_counters
-        rows = [self.cells(np.bincount(at, minlength=size), place) @ decode for at in self.counters(outputs)]
-        return np.array(rows).reshape(len(outputs), self.n_coordinates(place))
+        decode, size = self.marginal(position).decoders["value"], self.channel.n_counters
+        rows = [
+            self.cells(np.bincount(at, minlength=size), position) @ decode for at in self.counters(outputs)
+        ]
+        return np.array(rows).reshape(len(outputs), self.n_coordinates(position))
 
     @cached_property
     def _listed(self) -> Floats | None:

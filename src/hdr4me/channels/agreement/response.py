@@ -159,8 +159,8 @@ class AgreementResponse(KSubsetResponse):
         np.fill_diagonal(second, 1.0)
         return np.asarray(second / self.contrast_c**2 - both)
 
-    def cells(self, counts: Numbers, place: int = 0) -> Numbers:
-        return counts[None, 2 * place : 2 * place + 2]
+    def cells(self, counts: Numbers, position: int = 0) -> Numbers:
+        return counts[None, 2 * position : 2 * position + 2]
 
 
 @lru_cache(maxsize=1)

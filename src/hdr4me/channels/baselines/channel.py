@@ -44,12 +44,12 @@ class Hadamard(Family):
     def n_heavy(self) -> int:
         return self.width // 2
 
-    def place(self, x: int) -> tuple[int, int]:
+    def block_and_row(self, x: int) -> tuple[int, int]:
         """The block and the row of a category."""
         return x % self.blocks, x // self.blocks + 1
 
     def is_heavy(self, x: int, output: Sequence[int]) -> bool:
-        block, row = self.place(x)
+        block, row = self.block_and_row(x)
         return output[0] // self.width == block and (output[0] % self.width & row).bit_count() % 2 == 0
 
     def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
@@ -57,7 +57,7 @@ class Hadamard(Family):
 
         A light output is in the same half of a block, or in one of the other blocks.
         """
-        block, row = self.place(x)
+        block, row = self.block_and_row(x)
         inside, outside = draws.below(self.n_heavy), draws.below(self.n_outputs - self.n_heavy)
         free = inside if heavy else outside % self.n_heavy
         low = (row & -row) - 1  # the bits below the first 1 of the row

@@ -23,7 +23,7 @@ class HadamardResponse(CountedOutputs):
         family, n = self.channel.family, len(inputs)
         heavy = draws.words(n) < self.channel.weight
         inside, outside = draws.below(family.n_heavy, n), draws.below(family.n_outputs - family.n_heavy, n)
-        block, row = family.place(inputs)
+        block, row = family.block_and_row(inputs)
         free = np.where(heavy, inside, outside % family.n_heavy)
         low = (row & -row) - 1
         column = (free & low) | (free & ~low) << 1
@@ -39,7 +39,7 @@ class HadamardResponse(CountedOutputs):
     def _signs(self, x: int, numbers: Numbers) -> Numbers:
         """+1 or −1 for the outputs of the category's block, and 0 for the others."""
         family = self.channel.family
-        block, row = family.place(x)
+        block, row = family.block_and_row(x)
         sign = 1 - 2 * _parity(numbers % family.width & row)
         return np.where(numbers // family.width == block, sign, 0)
 
@@ -54,24 +54,24 @@ class HadamardResponse(CountedOutputs):
         levels = np.array([0.0, 1.0])
         return Marginal(law, {"value": levels}, {"value": np.array([value, -value, 0.0])}, levels, unary=True)
 
-    def cells(self, counts: Numbers, place: int = 0) -> Numbers:
+    def cells(self, counts: Numbers, position: int = 0) -> Numbers:
         family = self.channel.family
         rows = counts.reshape(family.blocks, family.width)
         found, half = rows, 1
         while half < family.width:  # the fast Walsh–Hadamard transform of each block
             a, b = np.moveaxis(found.reshape(family.blocks, -1, 2, half), 2, 0)
             found, half = np.stack([a + b, a - b], axis=2).reshape(rows.shape), 2 * half
-        block, row = family.place(np.arange(family.size))
+        block, row = family.block_and_row(np.arange(family.size))
         total, difference = rows.sum(axis=1)[block], found[block, row]
         up, down = (total + difference) // 2, (total - difference) // 2
         return np.stack([up, down, counts.sum() - total], axis=1)
 
-    def decoded(self, outputs: Numbers, place: int = 0) -> Floats:
+    def decoded(self, outputs: Numbers, position: int = 0) -> Floats:
         value = self.shared.decoders["value"][0]
         signs = [self._signs(x, outputs[:, 0]) for x in range(self.channel.family.size)]
         return np.asarray(value * np.stack(signs, axis=1))
 
-    def classes(self, place: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
+    def classes(self, position: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
         every = np.arange(self.channel.n_counters)
         return self.shared.decoders["value"][0] * self._signs(coordinate, every), every, False
 

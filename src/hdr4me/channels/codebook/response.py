@@ -223,7 +223,7 @@ class CodebookResponse(KSubsetResponse):
         found = free + along[:, None] * target
         return np.asarray(found[:, :d] * np.sqrt(value_variance()) / self.scores.contrast)
 
-    def n_coordinates(self, place: int = 0) -> int:
+    def n_coordinates(self, position: int = 0) -> int:
         return int(self.channel.family.length)
 
     @cached_property
@@ -249,5 +249,5 @@ class CodebookResponse(KSubsetResponse):
         both = gram(x, shares)
         return np.asarray((np.eye(len(both)) + (second - 1.0) * both) / first**2 - both)
 
-    def cells(self, counts: Numbers, place: int = 0) -> Numbers:
+    def cells(self, counts: Numbers, position: int = 0) -> Numbers:
         return counts.reshape(self.channel.family.length, N_LEVELS)

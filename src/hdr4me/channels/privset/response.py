@@ -43,7 +43,7 @@ class PrivSetResponse(NamingResponse):
     def heavy(self, x: int, outputs: Numbers) -> Mask:
         return np.asarray(np.isin(outputs, self.channel.family.members(x)).any(axis=1))
 
-    def n_coordinates(self, place: int = 0) -> int:
+    def n_coordinates(self, position: int = 0) -> int:
         return int(self.channel.family.size)
 
     def supports(self, counts: Numbers) -> Numbers:

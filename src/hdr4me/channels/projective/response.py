@@ -60,7 +60,7 @@ class ProjectiveResponse(CountedOutputs, NamingResponse):
             dots = _minus(dots, _times(column, point[c], q), q)
         return np.asarray(dots == 0)[where]
 
-    def decoded(self, outputs: Numbers, place: int = 0) -> Floats:
+    def decoded(self, outputs: Numbers, position: int = 0) -> Floats:
         other, equal = self.marginal().decoders["value"]
         named = [self.heavy(x, outputs) for x in range(self.channel.family.size)]
         return np.asarray(np.where(np.stack(named, axis=1), equal, other))
@@ -129,10 +129,10 @@ def _characters(q: int) -> NDArray[np.inexact] | None:
 def _line_places(q: int, n: int) -> Numbers:
     """The index of a·d among all vectors of n elements, for each direction d (row) and element a (column)."""
     vectors = _coordinates(np.arange(n_points(q, n)), q, n)
-    place = np.zeros((len(vectors), q), np.int64)
+    position = np.zeros((len(vectors), q), np.int64)
     for c in range(n):
-        place = place * q + _times(vectors[:, c, None], np.arange(q), q)
-    return place
+        position = position * q + _times(vectors[:, c, None], np.arange(q), q)
+    return position
 
 
 def _directions(number: Numbers, q: int, n: int) -> tuple[Numbers, Numbers]:

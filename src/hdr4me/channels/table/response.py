@@ -63,22 +63,22 @@ class TableResponse(Response):
         law, n_fields = probabilities(self.channel.weights), len(self.channel.fields)
         return np.tile(law.min(axis=0), n_fields), np.tile(law.max(axis=0), n_fields)
 
-    def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
-        return self.shared or self._marginals[place]
+    def marginal(self, position: int = 0, coordinate: int = 0) -> Marginal:
+        return self.shared or self._marginals[position]
 
     @cached_property
     def _marginals(self) -> list[Marginal]:
-        return [self._marginal_of(place) for place in range(len(self.channel.inputs))]
+        return [self._marginal_of(position) for position in range(len(self.channel.inputs))]
 
-    def _marginal_of(self, place: int) -> Marginal:
+    def _marginal_of(self, position: int) -> Marginal:
         sizes = [input_.size for input_ in self.channel.inputs]
         law = probabilities(self.channel.weights).reshape(*sizes, -1)
-        own = np.moveaxis(law, place, 0).reshape(sizes[place], -1, law.shape[-1])
-        suffix = f" {place + 1}" if place else ""
+        own = np.moveaxis(law, position, 0).reshape(sizes[position], -1, law.shape[-1])
+        suffix = f" {position + 1}" if position else ""
         names = [name for name in ("value", "present") if name + suffix in self.channel.decoders]
-        levels = np.linspace(-1.0, 1.0, sizes[place] - (len(names) - 1))
-        after = math.prod(sizes[place + 1 :])
-        first = np.arange(sizes[place]) * after  # the inputs with the lowest level of all other dimensions
+        levels = np.linspace(-1.0, 1.0, sizes[position] - (len(names) - 1))
+        after = math.prod(sizes[position + 1 :])
+        first = np.arange(sizes[position]) * after  # the inputs with the lowest level of all other dimensions
         targets = {name: np.array(self.channel.targets[name + suffix])[first] for name in names}
         decoders = {name: np.array(self.channel.decoders[name + suffix], np.float64) for name in names}
         return Marginal(own, targets, decoders, levels)
@@ -126,9 +126,9 @@ class UnaryResponse(TableResponse):
         absent, present = self.shared.moments([0.0, 1.0]).variance([1.0])
         return np.diag(absent + (present - absent) * (shares @ values))
 
-    def cells(self, counts: Numbers, place: int = 0) -> Numbers:
+    def cells(self, counts: Numbers, position: int = 0) -> Numbers:
         return counts.reshape(self.channel.size, self.channel.n_cells)
 
-    def classes(self, place: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
+    def classes(self, position: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
         n = self.channel.n_cells
         return np.array(self.channel.decode), coordinate * n + np.arange(n), False
