@@ -22,7 +22,7 @@ from scipy.fft import irfft, next_fast_len
 from scipy.optimize import brentq
 
 LEAST_DELTA = 1e-9  # below it the absolute error of the Fourier transform would matter
-_PUBLISHED = 0.002  # at most this share of the users is published in the bound: ε' grows by half as much
+_PUBLISHED = 0.002  # at most this share of the users is published in the bound: ε' increases by half of it
 _STEP = 5e-4  # the relative step by which ε' is raised until the bound holds
 
 

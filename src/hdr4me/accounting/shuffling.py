@@ -29,7 +29,7 @@ from hdr4me.survey import Survey
 
 # Larger numbers count as this one: more reports never increase δ, but rounding errors grow.
 MOST_REPORTS = 10**8
-NUMERICAL_ERROR = 1e-6  # the relative error of δ in floating point; `log_delta` is raised by as much
+NUMERICAL_ERROR = 1e-6  # the relative error of δ in floating point; `log_delta` is increased by this amount
 _ACCURACY = 1e-5
 _NONE = 1e-8  # the smallest ε in the search
 _MOST_ATOMS = 200_000  # in the blanket of a whole report

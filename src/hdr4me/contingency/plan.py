@@ -116,7 +116,7 @@ def _noise(survey: Survey, users: int) -> float:
 
 
 def _distance(fitted: Any, schema: Schema, drawn: Any, size: int) -> float:
-    """The mean distance of all tables of so many attributes to those of the records."""
+    """The mean distance of all tables of `size` attributes to those of the records."""
     if size > len(schema):
         return math.nan
     codes = {x.name: _codes(x, drawn) for x in schema}

@@ -316,7 +316,7 @@ def _upper(y: Floats, n: Floats, α: float) -> Floats:
     if not open_.size:
         return found
     mean, total, largest = mean[open_], total[open_], largest[open_]
-    # Each row's shapes above 0; rows with fewer of them are filled up with shapes of 0.
+    # The positive shapes of each row; shorter rows are padded with shapes of 0.
     used = shapes[open_] > 0
     order = np.argsort(~used, axis=1, kind="stable")[:, : int(used.sum(axis=1).max())]
     values, shapes = (np.take_along_axis(x[open_], order, axis=1) for x in (y, shapes))

@@ -12,7 +12,7 @@ from hdr4me.planner.candidates import BLOCKS, CODEBOOK, OPTIONAL, PAIR, PRIVSET,
 if TYPE_CHECKING:
     from hdr4me.planner.plan import Option, Plan
 
-_USELESS = 1.0  # a tolerance of half the range or more says nothing about a mean
+_USELESS = 1.0  # a tolerance of half the range or more carries no information about a mean
 _NO_MEAN = "the share of users who have an optional value is less than three of its standard errors"
 _TOO_FEW = "there are too few answers"
 

@@ -28,7 +28,8 @@ CONTROLS = (0.35, 0.5, 0.65, 0.8, 0.85)
 # A range is narrowed if intervals become narrower by the factor WORTH, the squared error is at most MOST_ERROR times
 # that of one round, and at least the share LEAST of its width is kept.
 WORTH, MOST_ERROR, LEAST = 1.15, 1.0, 0.05
-# The pilot's estimate of an excess is noisy, and a negative one counts as 0: so many standard errors are subtracted.
+# The pilot's estimate of an excess is noisy, and a negative one counts as 0: this number of standard errors is
+# subtracted from it.
 LESS = 0.5
 ENDS = 17  # ends that are tried, at most
 # An excess is certain from this many standard errors on; z is the quantile of a 95 % interval.

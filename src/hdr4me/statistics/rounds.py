@@ -417,7 +417,7 @@ class NarrowedMean(NamedTuple):
     covariance: Floats
 
     def _sum(self, side: tuple[float, float]) -> tuple[float, float]:
-        """N plus the excesses with these factors, and its variance; what F says about N is used too."""
+        """N plus the excesses with these factors, and its variance; F is used for N too."""
         weight, variance = best_weight(self.variance, self.covariance, side)
         inside = float(self.full @ [1.0, -1.0, 1.0])
         return weight * self.narrow + (1.0 - weight) * inside + float(self.full[1:] @ side), variance
