@@ -93,7 +93,7 @@ def _fitted(table: TableMechanism, prior: Prior, r: int) -> Floats:
 
 
 def _fits(option: Option, group: Group) -> list[tuple[Prior, Floats]]:
-    """The fits for the given distribution of the values, or for each reference shape; none if the table has no shape."""
+    """The fits for the given distribution, or for each reference shape; none if the table has no shape."""
     table, shapes = _table(option, group), _references() if group.prior.uniform else (group.prior,)
     return [(x, _fitted(table, x, _reports(option))) for x in shapes] if _shows_shape(table) else []
 

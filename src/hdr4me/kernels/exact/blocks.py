@@ -353,9 +353,7 @@ def _widen(plan, dims, cells, halves, words, used, out):  # type: ignore[no-unty
     return np.int64(used)
 
 
-MATRIX_GROUP = (
-    256  # values in a group. With larger groups, one pass would issue all of its prefetches together
-)
+MATRIX_GROUP = 256  # values in a group; with larger groups, all prefetches of a pass would coincide
 
 # How many values ahead memory is prefetched; while the cipher fills the random words, memory would be idle.
 _AHEAD = 512
