@@ -52,7 +52,7 @@ def test_another_survey_names_both_and_the_file(mixed: Survey, other: Survey, ta
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": "x"}, "format"),
+        ({"format": "x"}, "not a tally"),
         ({"version": 2}, "version 2"),
         ({"version": True}, "version True"),
         ({"extra": 1}, "fields"),
