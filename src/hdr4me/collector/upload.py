@@ -7,6 +7,7 @@ import re
 import time
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
@@ -200,15 +201,12 @@ class Upload:
             parse = partial(forms.one, id=given.get(b"idempotency-key", b""))
             most = max(limits.report_bytes, forms.longest)
         body = await read_body(collector.body_bytes, sender, scope, receive, most)
-
-        def parsed() -> Batch:
-            return parse(_decoded(encoding, body, most), grant.source)
-
         try:
             if encoding is not None or len(body) > _IN_THREAD or body.count(b"\n") > _LINES_IN_THREAD:
-                batch = await collector.parse(parsed, sender=sender)
+                work = (_parsed, parse, encoding, body, most, grant.source)
+                batch = await collector.parse(*work, sender=sender)
             else:
-                batch = parsed()
+                batch = parse(body, grant.source)
             batch.sender = sender
             return await self._stored(batch, kind)
         finally:
@@ -241,13 +239,14 @@ class Upload:
         return msgspec.json.encode(answer)
 
 
-def _decoded(encoding: bytes | None, body: bytes, most: int) -> bytes:
-    """The body without its Content-Encoding."""
-    if encoding is None or (name := encoding.strip().lower()) == b"identity":
-        return body
-    if name == b"gzip":
-        return inflate(body, most)
-    raise Refusal(415, "the Content-Encoding must be gzip, or left out")
+def _parsed(
+    parse: Callable[[bytes, int], Batch], encoding: bytes | None, body: bytes, most: int, source: int
+) -> Batch:
+    """The reports of a body that may have a Content-Encoding; called in a thread."""
+    name = b"identity" if encoding is None else encoding.strip().lower()
+    if name not in (b"gzip", b"identity"):
+        raise Refusal(415, "the Content-Encoding must be gzip, or left out")
+    return parse(inflate(body, most) if name == b"gzip" else body, source)
 
 
 async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
