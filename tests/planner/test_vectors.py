@@ -85,7 +85,7 @@ def test_vectors_beside_numbers_categories_and_selections() -> None:
     assert {channel.mechanism for channel in survey.channels} >= {"codebook", "privset"}
     both = hd.plan(schema=hd.Schema([GRADIENT, SPOKEN]), users=1000, epsilon=2.0)
     assert both.best.mechanism == "privset"
-    assert "(vectors: codebook; selections: privset)" in both.summary
+    assert "(mechanism for vectors: codebook; selections: privset)" in both.summary
     with pytest.raises(InvalidInput, match="does not match the plan, which is for 100 coordinates, 6 shares"):
         both.best.survey(hd.Schema([hd.Vector("gradient", 99), SPOKEN]))
 
