@@ -185,10 +185,10 @@ def compare(
 ) -> None:
     """Compare mechanisms and budgets on your data: predicted and simulated error, with and without re-calibration.
 
-    The command uses true values, also for ranges and categories: use it with public or synthetic data only. With
-    --schema it also compares optional numbers, selections and vectors. Mechanisms: optimal, duchi …, pair and agreement
-    for numbers; grr, subset … and the baselines sue, the, olh, blh, hadamard,
-    dbitflip for categories; optional; codebook (vectors); privset (selections).
+    The command uses true values, also for ranges and categories: use it with public or synthetic data only. --mechanism
+    accepts optimal, duchi, piecewise …, pair and agreement for numbers; grr, subset, oue …, and the baselines sue, the,
+    olh, blh, hadamard and dbitflip for categories. With a --schema: optional for optional numbers, codebook for vectors,
+    privset for selections.
 
     Example: hdr4me compare people.csv --epsilon 0.5,1,2,4 --output compare.html
     """
