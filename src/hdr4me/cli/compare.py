@@ -187,8 +187,8 @@ def compare(
 
     The command uses true values, also for ranges and categories: use it with public or synthetic data only. --mechanism
     accepts optimal, duchi, piecewise …, pair and agreement for numbers; grr, subset, oue …, and the baselines sue, the,
-    olh, blh, hadamard and dbitflip for categories. With a --schema: optional for optional numbers, codebook for vectors,
-    privset for selections.
+    olh, blh, hadamard and dbitflip for categories. With a --schema: optional for optional numbers, codebook for
+    vectors, privset for selections.
 
     Example: hdr4me compare people.csv --epsilon 0.5,1,2,4 --output compare.html
     """
