@@ -41,7 +41,7 @@ def test_frequencies_and_methods_are_named() -> None:
 def test_all_zeros_in_both_directions() -> None:
     hopeless = plan(users=50, dims=100, epsilon=0.5).summary
     assert hopeless.startswith(
-        "Not recommended: guessing zero for every mean and share without any data has a smaller expected error."
+        "Not recommended: guessing zero for every mean without any data has a smaller expected error."
     )
     good = plan(users=10**7, dims=10, epsilon=1.0)
     assert any("times the mean squared error" in note for note in good.notes)

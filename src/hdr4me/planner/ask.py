@@ -55,7 +55,7 @@ def plan(
 
     Give users, dimensions (or a schema) and ε to predict the error. Leave out ONE of the three and give a `tolerance`
     to compute the fewest users, the smallest ε or the most dimensions that keep it. If all are given and no candidate
-    keeps the tolerance, the plan's `reachable` is False; if the `probability` is given too, `NotReachable` is raised.
+    meets the tolerance, the plan's `reachable` is False; if the `probability` is given too, `NotReachable` is raised.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def plan(
         ±ξ on the [−1, 1] scale for numbers, on [0, 1] for frequencies, as a share of the norm for coordinates; or a
         mapping from dimension to ξ in its own units (a number, or a text such as "5 min" with the schema's unit).
     probability
-        The probability of keeping the tolerance; 0.95 by default.
+        The probability of meeting the tolerance; 0.95 by default.
     category_count
         With `dims`: the number of categories of each dimension.
     mechanisms, categorical
@@ -81,8 +81,8 @@ def plan(
     per_dimension
         Whether the tolerance is for each coordinate alone; by default it is for all coordinates at once.
     rank_by
-        "error": the tolerance kept with `probability`, by all coordinates at once or by each (`per_dimension`); "mse":
-        the mean squared error over all coordinates; "probability": the probability of keeping the tolerance.
+        "error": the tolerance met with `probability`, by all coordinates at once or by each (`per_dimension`); "mse":
+        the mean squared error over all coordinates; "probability": the probability of meeting the tolerance.
     statistic
         The statistic whose error the options are ranked by: "mean" (and frequencies), "distribution", "quantile",
         "variance", "sd", "covariance" or "mean_by"; `hdr4me.planner.statistics.predict` defines their errors.

@@ -80,9 +80,9 @@ def recalibration(mse: float, all_zeros_mse: float) -> Recalibration:
 class Option:
     """A mechanism and a number of sampled dimensions, and the error that the framework predicts.
 
-    `probability_within` is the probability that the least accurate coordinate keeps `tolerance` (the smallest one, if
-    dimensions have their own), and `joint_probability_within` that all coordinates keep it. `tolerance_each` and
-    `tolerance_joint` are kept with `probability`; `worst_*` are for the worst population. Numbers are on the scale
+    `probability_within` is the probability that the least accurate coordinate meets `tolerance` (the smallest one, if
+    dimensions have their own), and `joint_probability_within` that all coordinates meet it. `tolerance_each` and
+    `tolerance_joint` hold with `probability`; `worst_*` are for the worst population. Numbers are on the scale
     [−1, 1], frequencies on [0, 1], and coordinates of vectors are divided by the largest norm. `small_sample` is true
     if bounds replace the normal approximation. `all_zeros_mse` and `even_mse` are the errors of two answers that need
     no data: zero for every mean and frequency, and zero for means and 1/v for frequencies.
@@ -385,13 +385,13 @@ class Plan(Sequence[Option]):
 
     @property
     def kept(self) -> float:
-        """The largest probability, over the options, that the tolerance is kept: jointly, or by each."""
+        """The largest probability, over the options, that the tolerance is met: jointly, or by each."""
         jointly = self.setting.jointly
         return max(o.joint_probability_within if jointly else o.probability_within for o in self.options)
 
     @cached_property
     def reachable(self) -> bool:
-        """Whether a candidate keeps the requested tolerance; true if there is none or the plan was solved for it."""
+        """Whether a candidate meets the requested tolerance; true if there is none or the plan was solved for it."""
         if self.requested is None or self.solved:
             return True
         p = self.best.probability
@@ -413,7 +413,7 @@ class Plan(Sequence[Option]):
 
     @property
     def reached(self) -> float:
-        """The smallest tolerance, over the options, that is kept with the plan's probability: jointly, or by each."""
+        """The smallest tolerance, over the options, that is met with the plan's probability: jointly, or by each."""
         jointly = self.setting.jointly
         return min(o.tolerance_joint if jointly else o.tolerance_each for o in self.options)
 

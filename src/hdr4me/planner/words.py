@@ -1,4 +1,4 @@
-"""A plan in sentences: the tolerances that it keeps, and notes in the order of their importance."""
+"""A plan in sentences: the tolerances that it meets, and notes in the order of their importance."""
 
 from __future__ import annotations
 
@@ -81,12 +81,22 @@ def _of_statistic(plan: Plan) -> str:
 
 def _guess(option: Option) -> tuple[str, str]:
     """The better answer that needs no data, and its error in words."""
-    categories = [group for group in option.workload.groups if group.size]
+    groups = option.workload.groups
+    categories = [group for group in groups if group.size]
+    means = [group for group in groups if not group.size]
+    shares = categories or any(group.optional for group in groups)
     even = "equal frequencies" if categories else "zero for means and one half for shares"
+    zero = f"zero for every {' and '.join(['mean'] * bool(means) + ['share'] * bool(shares))}"
     words = f"{number(min(option.all_zeros_mse, option.even_mse) / option.mse)} times the mean squared error"
+    assumed = (
+        ["the true means are spread evenly over their ranges"]
+        if any(not group.length or group.squares is None for group in means)
+        else []
+    )
     if any(not group.choices and group.squares is None for group in categories):
-        words += " (for Zipf frequencies, f_k ∝ 1/k)"
-    return "zero for every mean and share" if option.all_zeros_mse <= option.even_mse else even, words
+        assumed.append("frequencies follow Zipf's law, f_k ∝ 1/k")
+    words += f" if {' and '.join(assumed)}" if assumed else ""
+    return zero if option.all_zeros_mse <= option.even_mse else even, words
 
 
 def _opening(plan: Plan) -> str:
@@ -189,15 +199,15 @@ def _largest(option: Option) -> str:
 def not_reachable(
     nearest: Plan, tolerance: float, probability: float, reason: str, own: Mapping[str, float]
 ) -> str:
-    """That no candidate keeps the tolerance (`own`: by dimension, in own units), and the nearest one that is kept."""
+    """That no candidate meets the tolerance (`own`: by dimension, in own units), and the nearest one that is met."""
     best = nearest.best
     reached = best.tolerance_joint if nearest.setting.jointly else best.tolerance_each
-    asked, kept = f"±{number(tolerance)} for {best.workload.what}", _TOO_FEW
+    asked, met = f"±{number(tolerance)} for {best.workload.what}", _TOO_FEW
     if own:
         asked = _own(nearest, own)
     if math.isfinite(reached):
-        kept = f"{_own(nearest, {k: x * reached / tolerance for k, x in own.items()}) or f'±{number(reached)}'} is"
-    return f"{reason}, the tolerance {asked} is not reached with {percent(probability)} probability; {kept}"
+        met = f"{_own(nearest, {k: x * reached / tolerance for k, x in own.items()}) or f'±{number(reached)}'} is"
+    return f"{reason}, the tolerance {asked} is not reached with {percent(probability)} probability; {met}"
 
 
 def _promise(option: Option) -> str:
@@ -222,7 +232,7 @@ def _promise(option: Option) -> str:
 
 
 def _promise_own(plan: Plan) -> str:
-    """The tolerances of the dimensions that were named; the others have none."""
+    """The margins of error of the dimensions that have a tolerance."""
     names, p = list(plan.requested_own), percent(plan.best.probability)
     if not math.isfinite(plan.best.tolerance_each) and plan.best.workload.has_optional:
         return f"no accuracy can be promised for {', '.join(names[:3])}, because {_NO_MEAN}"
@@ -230,8 +240,8 @@ def _promise_own(plan: Plan) -> str:
         _own(plan, {name: plan.own_units[name][of] for name in names}) for of in ("each", "all")
     )
     if len(names) == 1 and "coordinates of " not in each:
-        return f"the tolerance {each} is kept with {p} probability"
-    return f"each of the tolerances {each} is kept with {p} probability; all of these at once: {together}"
+        return f"the margin of error {each} holds with {p} probability"
+    return f"each of the margins of error {each} holds with {p} probability; all of these at once: {together}"
 
 
 def _plus_minus(x: float) -> str:
@@ -244,12 +254,9 @@ def _tolerance_result(plan: Plan) -> str:
         return ""
     own = _own(plan, plan.requested_in_units)
     scaled = f"±{number(plan.requested)}" + (f" of a range scaled to [-1, 1] ({own})" if own else "")
-    words = f"The tolerance {own if plan.requested_own else scaled} is kept"
-    each = percent(option.probability_within)
-    if option.workload.n_coordinates == 1:
-        return f"{words} with {each} probability."
-    joint = percent(option.joint_probability_within)
-    return f"{words} by each with {each} and by all at once with {joint} probability."
+    each, joint = percent(option.probability_within), percent(option.joint_probability_within)
+    words = f"The tolerance {own if plan.requested_own else scaled} is met with {each} probability"
+    return f"{words}." if each == joint else f"{words} by each estimate, and with {joint} by all at once."
 
 
 def _units(plan: Plan) -> str:
