@@ -205,7 +205,7 @@ def _audit_tally(
         copies = most_copies(survey, reports) if reports else None
         found = watch(tally, false_alarm_rate=rate, audits_before=before, copies=copies)
     limits = [item.to_dict() for item in manipulation_bounds(survey, present_shares(tally), observed=True)]
-    made = provenance(survey.fingerprint, survey.epsilon, rate)
+    made = provenance(survey.fingerprint, survey.epsilon, 1 - rate)
     write(made, lambda: _tally_page(str(found), limits), lambda: _draw_bounds(limits))
     if json:
         print_json({**made, **found.to_dict(), "manipulation_bounds": limits})

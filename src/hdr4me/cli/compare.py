@@ -176,7 +176,12 @@ def compare(
     memoized_epsilon: Annotated[
         float | None, Option(help="Compare memoized responses with this budget for all reports.")
     ] = None,
-    users: Annotated[int | None, Option(help="Number of simulated users; default: the rows.")] = None,
+    users: Annotated[
+        int | None,
+        Option(
+            help="Number of simulated users, drawn from the rows with replacement; default: each row once."
+        ),
+    ] = None,
     repeats: Annotated[int, Option(help="Simulated collections per row.")] = 20,
     outputs: RESULTS = None,
     json: JSON = False,
