@@ -157,7 +157,7 @@ def _of_question(tally: Tally, q: int, seed: int) -> Iterator[tuple[str, _Test]]
         yield "shape", _Test(name, _sum_of_fields(laws, counts, r), sentence)
     elif rows is not None and rows.shape[1] > 2:
         p = math.exp(-max(0.0, evidence(rows, counts, np.random.default_rng([seed, q]))))
-        sentence = f"{name!r}: reports that follow the protocol cannot have this distribution over its cells"
+        sentence = f"{name!r}: reports that follow the protocol cannot have this distribution of outputs"
         yield "shape", _Test(name, p, sentence)
 
 
@@ -183,8 +183,8 @@ def _cells(name: str, counts: Counts, r: int, rows: Floats | None, bounds: tuple
     start, last = int(starts[worst]), int(stops[worst]) - 1
     limit, which = (high, "more") if above[worst] < below[worst] else (low, "fewer")
     sentence = (
-        f"{name!r}: {observed[worst]:,} of {r:,} answers are in "
-        f"{f'cell {start}' if start == last else f'cells {start} to {last}'}, {which} "
+        f"{name!r}: {observed[worst]:,} of {r:,} answers have "
+        f"{f'output {start}' if start == last else f'outputs {start} to {last}'}, {which} "
         f"than reports that follow the protocol can have (expected at the limit: {limit[worst] * r:,.0f})"
     )
     return _Test(name, float(p[worst]), sentence, len(p))

@@ -53,7 +53,7 @@ _VERDICTS = {
     "#2e7d4f": ("reproduced", "right"),
     "#b7791f": (
         r"depends on the choice of λ\*", r"holds in part \([^)]*\)", "needs the COV-19 data",
-        "holds in the paper.{1,6}s cells, false in general", "rounded",
+        "holds in the paper.{1,6}s settings, false in general", "rounded",
     ),
     "#b23a2e": ("not reproduced", "wrong"),
 }  # fmt: skip

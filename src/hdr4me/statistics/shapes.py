@@ -59,7 +59,7 @@ def why_no_shape(what: str, dimension: Dimension, channel: Channel) -> str:
         return f"{refused}: it is a category; ask for its frequency"
     return (
         f"{refused} from reports by {channel.mechanism!r}: its "
-        f"{getattr(channel, 'n_cells', 'report')} cells contain information on the mean only. Create the survey with "
+        f"{getattr(channel, 'n_cells', 'many')} outputs contain information on the mean only. Create the survey with "
         "the mechanism square_wave (best for distributions), piecewise or optimal, at ε above 0.05"
     )
 
