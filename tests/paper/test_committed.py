@@ -116,7 +116,7 @@ def test_the_first_version_of_the_test_and_its_outcome_are_reported(committed, c
         if naive.method == "naive"
     )
     claim = claims["framework-predicts-mse"]
-    assert f"{beyond} of 72 cells beyond 3" in claim["evidence"]
+    assert f"{beyond} of 72 settings beyond 3" in claim["evidence"]
     assert "then replaced by the present test" in claim["why"]
 
 

@@ -59,7 +59,7 @@ def test_a_file_is_studied_under_its_own_name(tmp_path, mine, capsys):
     assert {"figure-own.svg", "numbers.csv", "report.md"} <= set(document["files"])
     assert not {"table-2.csv", "figure-4.svg", "claims.json"} & set(document["files"])
     report = (output / "report.md").read_text()
-    assert "mine.csv: 400 users, 4 cells, Hybrid, Scdf." in report
+    assert "mine.csv: 400 users, 4 settings, Hybrid, Scdf." in report
     assert re.search(r"\| Hybrid, ε = 30 \| .*\| [\d.]+ \([\d.]+\) \|", report.replace("\u00a0", " "))
     everything = report + (output / "numbers.csv").read_text() + (output / "figure-own.svg").read_text()
     assert "COV-19" not in everything

@@ -33,7 +33,7 @@ def test_the_table_has_a_row_for_each_cell_and_method(found):
     assert {row["sampled"] for row in rows} == {2, 6}
     assert {row["method"] for row in rows} == {"naive", "l1", "l2"}
     assert found.to_arrow().num_rows == found.to_pandas().shape[0] == len(rows)
-    assert "800 users, 8 cells" in repr(found)
+    assert "800 users, 8 settings" in repr(found)
     assert "<table" in found._repr_html_()
 
 

@@ -172,7 +172,7 @@ def _run(
         with progress(" ".join([command, *arguments]), sum(cell.cost for cell in cells) or None) as advance:
             finished = run_cells(cells, settings, work, workers=workers, advance=advance)
     except KeyboardInterrupt:
-        print_note(f"finished cells are kept in {work}: run the same command to continue")
+        print_note(f"finished settings are kept in {work}: run the same command to continue")
         raise
     results = gather(finished)
     verdicts = judge(CLAIMS, results, chosen)

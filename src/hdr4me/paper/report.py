@@ -116,8 +116,8 @@ def _opening(results: Results, about: About) -> list[Block]:
     name, title = about.lambda_choice.name, about.lambda_choice.title
     parts.append(f"The figures use this choice of λ*: **{title}** (`--lambda-choice {name}`).")
     parts.append(
-        "“Naive” is the mean θ̂ without re-calibration, the paper's current aggregation. A cell is one combination of "
-        "data, mechanism, ε and number of dimensions d. KS is the Kolmogorov–Smirnov test."
+        "“Naive” is the mean θ̂ without re-calibration, the paper's current aggregation. A setting is one combination "
+        "of data, mechanism, ε and number of dimensions d. KS is the Kolmogorov–Smirnov test."
     )
     return [Text(part) for part in parts]
 
@@ -218,15 +218,15 @@ def _making(results: Results, about: About) -> list[Block]:
         "seed": str(about.seed),
         "workers": str(about.workers),
         "run time": f"{about.seconds:.0f} s",
-        "processor time of all cells": f"{about.processor_seconds:.0f} s",
-        "cells kept from an earlier run": str(about.kept),
+        "processor time of all settings": f"{about.processor_seconds:.0f} s",
+        "settings kept from an earlier run": str(about.kept),
         **about.machine,
     }
     return section(
         "How it was made",
         "An exact shortcut draws from the same distribution as perturbing every value; the tests compare both. Times "
         "are processor times.",
-        Table(["figure", "how", "cells", "time"], rows),
+        Table(["figure", "how", "settings", "time"], rows),
         Table(["", "this run"], list(lines.items())),
     )
 
@@ -387,7 +387,7 @@ def own_lead(results: Results) -> str:
     """The data, the users, the number of cells and the mechanisms in one sentence."""
     cells = results.of("own")
     names = ", ".join(dict.fromkeys(title_of(result.cell.mechanism) for result in cells))
-    return f"{cells[0].title}: {cells[0].cell.users:,} users, {pluralize(len(cells), 'cell')}, {names}."
+    return f"{cells[0].title}: {cells[0].cell.users:,} users, {pluralize(len(cells), 'setting')}, {names}."
 
 
 def own_table(results: Results, choice: LambdaChoice) -> tuple[list[str], list[list[object]]]:
@@ -425,9 +425,9 @@ def _own(results: Results, choice: LambdaChoice) -> list[Block]:
         *section(
             "The predicted MSE",
             f"The simulated naive MSE differs from its prediction by at most {farthest:.2f} standard errors in "
-            f"{pluralize(len(cells), 'cell')}. With many cells and a small number of repeats, a correct prediction has "
-            "differences of 2 to 4 standard errors. In the tables below, the predicted MSE of the other methods is in "
-            "parentheses; that of `auto` is an average over draws from the predicted distribution of all means, as "
+            f"{pluralize(len(cells), 'setting')}. With many settings and a small number of repeats, a correct prediction "
+            "has differences of 2 to 4 standard errors. In the tables below, the predicted MSE of the other methods is "
+            "in parentheses; that of `auto` is an average over draws from the predicted distribution of all means, as "
             "many as there are repeats.",
         ),
         *section(

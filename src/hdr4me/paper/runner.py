@@ -82,7 +82,7 @@ def run_cells(
             path.unlink()
     found = [result for cell in cells if (result := _read(cell, settings, work)) is not None]
     if len(found) < len(cells):
-        raise FormatError(f"a finished cell in {work.name} cannot be read back: is the disk full?")
+        raise FormatError(f"a finished setting in {work.name} cannot be read back: is the disk full?")
     return found
 
 

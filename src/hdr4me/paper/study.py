@@ -82,7 +82,7 @@ class Study:
 
     def __repr__(self) -> str:
         cell = self.results[0].cell
-        cells = pluralize(len(self.results), "cell")
+        cells = pluralize(len(self.results), "setting")
         return f"<Study of {cell.users:,} users, {cells}, methods {', '.join(self.methods)}>"
 
     def _repr_html_(self) -> str:

@@ -139,8 +139,8 @@ FIGURES(
     "framework-predicts-mse",
     "III",
     "The theoretical analysis can predict how MSE varies without conducting any experiment.",
-    f"no cell of Fig. 4 differs significantly from its prediction (false-alarm rate {100 * _FAMILY:.0f} % over all "
-    "cells)",
+    f"no setting of Fig. 4 differs significantly from its prediction (false-alarm rate {100 * _FAMILY:.0f} % over all "
+    "settings)",
 )
 def _predicts(results: Results) -> Finding:
     distances = {result.cell.key: result.distance for result in results.of("fig4")}
@@ -152,11 +152,11 @@ def _predicts(results: Results) -> Finding:
     return Finding(
         abs(distances[worst]) <= limit,
         f"largest difference {distances[worst]:+.2f} standard errors ({worst}), limit {limit:.2f}; {beyond} of {count} "
-        "cells beyond 3",
-        "The first version of this test required every cell to lie within 3 standard errors. This run does "
+        "settings beyond 3",
+        "The first version of this test required every setting to lie within 3 standard errors. This run does "
         f"{'not ' if beyond else ''}meet it; a correct prediction fails it in {100 * chance:.0f} % of runs. It failed "
-        "in one cell (3.02) of the full run with seed 1 and was then replaced by the present test, which accounts for "
-        "the number of cells. The seed was kept.",
+        "in one setting (3.02) of the full run with seed 1 and was then replaced by the present test, which accounts "
+        "for the number of settings. The seed was kept.",
     )
 
 
@@ -276,7 +276,9 @@ def _enhances_all(
     for method in METHODS:
         found = _ratios(cells, method, choice)
         flags = [cell.effect(method, choice) > 0 for cell in cells]
-        evidence.append(f"{method.upper()}/naive {span(found)}, better in {sum(flags)} of {len(flags)} cells")
+        evidence.append(
+            f"{method.upper()}/naive {span(found)}, better in {sum(flags)} of {len(flags)} settings"
+        )
         missed += [
             f"{method.upper()} {cell.panel}, d = {cell.cell.dims}, ε = {cell.cell.epsilon:g} (ratio {ratio:.3g})"
             for cell, ratio, flag in zip(cells, found, flags, strict=True)
@@ -423,14 +425,14 @@ def _l1_same(results: Results, choice: LambdaChoice) -> Finding:
     "both-may-harm",
     "VI",
     "MSE results of both L1 and L2 may become worse than the current aggregation.",
-    "each is worse by more than two standard errors in at least one cell of Fig. 4",
+    "each is worse by more than two standard errors in at least one setting of Fig. 4",
 )
 def _may_harm(results: Results, choice: LambdaChoice) -> Finding:
     cells = results.of("fig4")
     counts = {method: sum(cell.effect(method, choice) < 0 for cell in cells) for method in METHODS}
     return Finding(
         all(counts.values()),
-        f"of {len(cells)} cells L1 is worse than naive in {counts['l1']}, L2 in {counts['l2']}",
+        f"of {len(cells)} settings L1 is worse than naive in {counts['l1']}, L2 in {counts['l2']}",
         "L1 increases the error where |θ̄_j|/σ_j exceeds about 1.28, 1.05, 1.006 (z = 1, 2, 3), and an estimate of "
         "zero where |θ̄_j| > σ_j.",
     )
@@ -440,7 +442,7 @@ FIGURES(
     "enhances-laplace-piecewise-gaussian",
     "VI, Fig. 4(a)–(b)",
     "Our protocol successfully enhances utilities of Laplace and Piecewise (Gaussian).",
-    "both L1 and L2 are better than naive by more than two standard errors in all 12 cells",
+    "both L1 and L2 are better than naive by more than two standard errors in all 12 settings",
 )(partial(_enhances_all, data=("gaussian",)))
 
 
@@ -448,14 +450,14 @@ FIGURES(
     "perturbation-reaches-threshold",
     "VI",
     "The perturbations of Laplace and Piecewise are rather large in high-dimensional space.",
-    "more than half of the dimensions deviate by more than 1, in most cells of Fig. 4",
+    "more than half of the dimensions deviate by more than 1, in most settings of Fig. 4",
 )
 def _threshold(results: Results) -> Finding:
     found = [cell.share_above[0] for cell in results.of("fig4") if cell.cell.mechanism in NOISY]
     reached = sum(value > 0.5 for value in found)
     return Finding(
         reached > len(found) / 2,
-        f"share of dimensions with |θ̂ − θ̄| > 1: {span(found)}, above one half in {reached} of {len(found)} cells",
+        f"share of dimensions with |θ̂ − θ̄| > 1: {span(found)}, above one half in {reached} of {len(found)} settings",
         "The premise of Lemma 4 holds in most dimensions only where σ_j exceeds about 1.5.",
     )
 
@@ -477,14 +479,14 @@ def _square_at_the_end(results: Results) -> Finding:
     "square-wave-below-threshold",
     "VI",
     "The deviation of Square wave in each dimension can be so small that the threshold is not satisfied.",
-    "no dimension deviates by more than 1, in any cell of Fig. 4",
+    "no dimension deviates by more than 1, in any setting of Fig. 4",
     beyond=Beyond(GENERAL, "With every mean at an end of the domain (d = 750, ε = 0.1)", _square_at_the_end),
 )
 def _square_below(results: Results) -> Finding:
     found = [cell.share_above[0] for cell in results.of("fig4") if cell.cell.mechanism not in NOISY]
     return Finding(
         max(found) == 0,
-        f"share of dimensions with |θ̂ − θ̄| > 1: {span(found)} in {len(found)} cells",
+        f"share of dimensions with |θ̂ − θ̄| > 1: {span(found)} in {len(found)} settings",
         "The reports are shrunk towards the middle of the domain, and most means are not near its ends.",
     )
 
@@ -493,7 +495,7 @@ def _square_below(results: Results) -> Finding:
     "not-suitable-for-square",
     "VI, Fig. 4(f), (i), (l)",
     "Our protocol is not suitable for Square wave, whose deviation is already small enough.",
-    f"neither L1 nor L2 is better than naive by more than {100 * SAME:.0f} % in any of the 18 cells",
+    f"neither L1 nor L2 is better than naive by more than {100 * SAME:.0f} % in any of the 18 settings",
 )
 def _unsuitable(results: Results, choice: LambdaChoice) -> Finding:
     panels = _panels(results, ("poisson", "uniform", "cov19"), ("square_wave",))
@@ -511,8 +513,8 @@ def _unsuitable(results: Results, choice: LambdaChoice) -> Finding:
         not helped,
         f"MSE/naive: {'; '.join(parts)}",
         "The reports of Square wave are shrunk already; a second shrinkage adds bias.",
-        f"Re-calibration reduces the error by more than 10 % in {len(helped)} of {2 * sum(map(len, panels))} cells, in "
-        f"the panel {', '.join(names)}: where all means are near zero, shrinkage to zero removes the noise.",
+        f"Re-calibration reduces the error by more than 10 % in {len(helped)} of {2 * sum(map(len, panels))} settings, "
+        f"in the panel {', '.join(names)}: where all means are near zero, shrinkage to zero removes the noise.",
         (len(panels) - len(names), f"{len(panels)} panels"),
     )
 
@@ -521,7 +523,7 @@ FIGURES(
     "enhances-laplace-piecewise-others",
     "VI, Fig. 4(d), (e), (g), (h), (j), (k)",
     "Other figures indicate that both L1 and L2 enhance utilities of Laplace and Piecewise.",
-    "both are better than naive by more than two standard errors in all 36 cells",
+    "both are better than naive by more than two standard errors in all 36 settings",
 )(partial(_enhances_all, data=("poisson", "uniform", "cov19")))
 
 FIGURES(
@@ -536,7 +538,7 @@ FIGURES(
     "l2-nearly-zero-at-500-and-750",
     "VI, Fig. 4(g), (h), (j), (k)",
     "Regularization weights of L2 become so large that each entry of the enhanced mean is nearly zero.",
-    f"its MSE is within {100 * SAME:.0f} % of that of the estimate zero in all 24 cells",
+    f"its MSE is within {100 * SAME:.0f} % of that of the estimate zero in all 24 settings",
 )(partial(_near_zero, data=("uniform", "cov19")))
 
 
@@ -553,19 +555,19 @@ def _theorem(results: Results, choice: LambdaChoice, *, method: str, place: int)
     if not short:
         return Finding(
             True,
-            f"the share is not significantly below the stated probability in any of {len(results.cells)} cells",
+            f"the share is not significantly below the stated probability in any of {len(results.cells)} settings",
             "The printed probability is that of some dimension beyond the threshold, while the proof needs all "
-            "dimensions. In these cells the statement holds nevertheless.",
+            "dimensions. In these settings the statement holds nevertheless.",
         )
     cell, promised, found = max(short, key=lambda item: item[1] - item[2])
     every = max(item[0].all_above[place] for item in short)
     return Finding(
         False,
-        f"the share is significantly below the stated probability in {len(short)} of {len(results.cells)} cells; "
+        f"the share is significantly below the stated probability in {len(short)} of {len(results.cells)} settings; "
         f"worst: {cell.panel}, d = {cell.cell.dims}, ε = {cell.cell.epsilon:g}: stated ≥ {promised:.3g}, found "
         f"{found:.3g}",
         "The printed 1 − ∫f is the probability that some dimension deviates beyond the threshold. The proof needs all "
-        f"dimensions, which in these cells has probability at most {every:.2g}.",
+        f"dimensions, which in these settings has probability at most {every:.2g}.",
     )
 
 
@@ -583,7 +585,7 @@ FIGURES(
     "enhances-at-every-d",
     "VI, Fig. 5",
     "Our protocol enhances the current aggregation regardless of dimensionality.",
-    "both L1 and L2 are better than naive by more than two standard errors in all 12 cells",
+    "both L1 and L2 are better than naive by more than two standard errors in all 12 settings",
     means_of_cov19=True,
 )(partial(_enhances_all, data=("cov19",), figure="fig5"))
 
@@ -643,7 +645,7 @@ FIGURES(
     "VI, Fig. 5",
     "Regularization weights of L2 become so large that each entry of enhanced mean is nearly zero (d = 400, 800, "
     "1600).",
-    f"its MSE is within {100 * SAME:.0f} % of that of the estimate zero in all six cells",
+    f"its MSE is within {100 * SAME:.0f} % of that of the estimate zero in all six settings",
 )(partial(_near_zero, data=("cov19",), figure="fig5", first=3))
 
 
@@ -651,7 +653,7 @@ FIGURES(
     "l2-weights-larger",
     "VI, Fig. 5",
     "The regularization weights of L2 are much larger than those of L1 as dimensionality increases.",
-    "the median weight of L2 is more than twice that of L1 in all 12 cells",
+    "the median weight of L2 is more than twice that of L1 in all 12 settings",
 )
 def _weights(results: Results, choice: LambdaChoice) -> Finding:
     cells = [cell for panel in _panels(results, figure="fig5") for cell in panel]
@@ -660,7 +662,7 @@ def _weights(results: Results, choice: LambdaChoice) -> Finding:
     return Finding(
         all(larger),
         f"median λ*: L1 {span(ones)}, L2 {span(twos)}; L2's is more than "
-        f"twice as large in {sum(larger)} of {len(larger)} cells",
+        f"twice as large in {sum(larger)} of {len(larger)} settings",
         "A reference of zero makes the weight of L2 infinite."
         if choice.reference == "bias"
         else "The weight of L2 is sup|θ̂_j − θ̄_j|/(2|θ̄_j|): with a reference near one it is half the weight of L1.",
@@ -672,7 +674,7 @@ for _number, _method in enumerate(METHODS):
         f"theorem-{_number + 3}-probability",
         f"V, Theorem {_number + 3}",
         f"‖θ* − θ̄‖ < ‖θ̂ − θ̄‖ holds with at least 1 − ∫f probability ({_method.upper()}).",
-        f"the share of repeats in which {_method.upper()} reduces the error is in no cell more than 3 standard errors "
-        "below that probability",
+        f"the share of repeats in which {_method.upper()} reduces the error is in no setting more than 3 standard "
+        "errors below that probability",
         beyond=Beyond(GENERAL, "A counter-example, by quadrature", partial(_general, method=_method)),
     )(partial(_theorem, method=_method, place=_number))
