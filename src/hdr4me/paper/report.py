@@ -426,9 +426,9 @@ def _own(results: Results, choice: LambdaChoice) -> list[Block]:
             "The predicted MSE",
             f"The simulated naive MSE differs from its prediction by at most {farthest:.2f} standard errors in "
             f"{pluralize(len(cells), 'setting')}. With many settings and a small number of repeats, a correct "
-            "prediction has differences of 2 to 4 standard errors. In the tables below, the predicted MSE of the other methods "
-            "is in parentheses; that of `auto` is an average over draws from the predicted distribution of all means, "
-            "as many as there are repeats.",
+            "prediction has differences of 2 to 4 standard errors. In the tables below, the predicted MSE of the other "
+            "methods is in parentheses; that of `auto` is an average over draws from the predicted distribution of all "
+            "means, as many as there are repeats.",
         ),
         *section(
             "Where re-calibration reduces the error",
