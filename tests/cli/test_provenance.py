@@ -71,7 +71,7 @@ def test_audit_of_a_survey_and_of_a_tally(run, collected) -> None:
     found = run("audit", collected.survey, "--draws", 1000, "--json").json
     assert provenance_of(found) == [survey.fingerprint, survey.epsilon, 1 - 1e-6, __version__, DAY]
     found = run("audit", collected.survey, "--tally", collected.tally, "--json").json
-    assert provenance_of(found) == [survey.fingerprint, survey.epsilon, 0.001, __version__, DAY]
+    assert provenance_of(found) == [survey.fingerprint, survey.epsilon, 1 - 0.001, __version__, DAY]
 
 
 def test_plan_names_the_survey_that_it_would_write(run, collected, tmp_path: Path) -> None:

@@ -432,7 +432,7 @@ def _own(results: Results, choice: LambdaChoice) -> list[Block]:
         ),
         *section(
             "Where re-calibration reduces the error",
-            "Cells in which a method differs from the naive mean by more than two standard errors.",
+            "Settings in which a method differs from the naive mean by more than two standard errors.",
             Table(["method", "better in", "worse in", "no difference in"], rows),
             Picture(
                 "figure-own",
