@@ -73,7 +73,7 @@ export interface Options {
   memoized?: boolean;
   /** The limit of the sum of ε over all surveys of the store; by default 16. */
   limit?: number;
-  /** How many times the survey's ε may be spent on this survey, under this name or another; by default 1. */
+  /** How many times the survey's ε may be spent on this survey, or on surveys that differ only in name; by default 1. */
   reports?: number;
     /** A period in days: both limits hold for any period of this length. By default the budget never renews. */
   every?: number;

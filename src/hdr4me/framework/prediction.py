@@ -137,7 +137,7 @@ class Prediction:
         return self.in_own_units(np.sqrt(self.variances))
 
     def tolerances(self, probability: float, *, jointly: bool = False) -> dict[PredictedRow, float]:
-        """The tolerance of each named row in its own units, kept by each row alone or by all rows at once.
+        """The tolerance of each named row in its own units, met by each row alone or by all rows at once.
 
         Jointly, every row has the same probability, so that a row's tolerance is proportional to its own standard
         deviation. With a small number of reports all rows have one common tolerance on the scale [−1, 1].
