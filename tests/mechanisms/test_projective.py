@@ -67,6 +67,12 @@ def test_the_choice(epsilon: float) -> None:
             assert name == ("projective" if near else "subset")
 
 
+def test_a_projective_report_with_a_much_larger_error_is_not_used() -> None:
+    """At ε = 6 the space for a million categories is too large: 1.225 times the error."""
+    assert categorical_choice(6.0, 1_000_000) == "subset"
+    assert categorical_choice(7.0, 1_000_000) == "projective"
+
+
 def test_a_report_is_long_from_65_bytes_on() -> None:
     assert [subset_selection(0.5, v).wire_size for v in (166, 173)] == [63, 65]
     assert [categorical_choice(0.5, v) for v in (166, 173)] == ["subset", "projective"]

@@ -9,7 +9,7 @@ import hdr4me as hd
 from hdr4me import Tally
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.small_samples import ratio_interval
-from hdr4me.statistics import shapes
+from hdr4me.statistics import distribution, shapes
 from hdr4me.statistics.pairs import joint_covariance
 from hdr4me.statistics.rounds import priors
 
@@ -20,6 +20,36 @@ def test_quantiles_in_the_outer_tenth_have_a_note(survey_of, tally_of):
     tally = tally_of(values, survey_of(epsilon=2.0), 1)
     found = hd.ask(tally, "quantile", "x", p=[0.09, 0.11, 0.89, 0.91])
     assert [bool(note) for note in found.notes] == [True, False, False, True]
+
+
+def test_a_quantile_within_five_per_cent_of_an_end_has_a_note(survey_of, tally_of):
+    """The share 0.15 is not that of a tail, so only the place of the quantile decides."""
+    places = []
+    for place, mirrored in ((0.043, False), (0.056, False), (0.043, True), (0.056, True)):
+        power = np.log(0.85) / np.log(1 - place)
+        values = np.random.default_rng(3).beta(1, power, 100_000)
+        tally = tally_of(1 - values if mirrored else values, survey_of(0, 1, epsilon=3.0), 1)
+        found = hd.ask(tally, "quantile", "x", p=[0.85 if mirrored else 0.15])
+        places.append(float(min(found.value[0], 1 - found.value[0])))
+        assert bool(found.notes[0]) == (places[-1] < 0.05)
+    assert all(0.0375 < place < 0.0625 for place in places)
+    assert [place < 0.05 for place in places] == [True, False, True, False]
+
+
+def test_the_length_of_a_variance_s_interval_hardly_depends_on_the_share_for_the_mean(
+    survey_of, tally_of, monkeypatch
+):
+    """With a fifth of the error probability for the mean the interval is within 2 % of the shortest."""
+    lengths = {}
+    for share in (distribution._SHARE_OF_MEAN, 0.05, 0.1, 0.3, 0.5):
+        monkeypatch.setattr(distribution, "_SHARE_OF_MEAN", share)
+        total = 0.0
+        for seed in range(4):
+            values = np.random.default_rng(seed).normal(0.3, 0.3, 200)
+            low, high = hd.ask(tally_of(values, survey_of(epsilon=1.0), seed), "variance", "x").interval()
+            total += float(high[0] - low[0])
+        lengths[share] = total
+    assert lengths[0.2] < 1.02 * min(lengths.values())
 
 
 def test_a_deviation_has_a_standard_error_from_two_standard_errors_of_its_variance_on(survey_of, tally_of):
