@@ -241,7 +241,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "a wrong delimiter": ("perturb survey.json people.csv --delimiter tab -o r.parquet", "--delimiter"),
     "records to explain": (
         "explain people.csv",
-        "not a survey, which is a JSON document; hdr4me survey makes one",
+        "not a survey; hdr4me survey makes one",
     ),
     "records as a survey": ("perturb people.csv survey.json -o r.parquet", "people.csv"),
     "records as reports": ("tally survey.json people.csv -o t.tally", "is not a file of reports"),

@@ -61,6 +61,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["schema", "draft", str(public)]) == 0
     shown = capsys.readouterr().out
     assert main(["schema", "draft", str(public), "-o", str(draft)]) == 0
-    assert "public data only" in capsys.readouterr().err
+    assert f"wrote {draft}; edit it" in capsys.readouterr().err
     assert draft.read_text(encoding="utf-8") == shown
     assert main(["survey", str(draft), "--epsilon", "1", "-o", str(tmp_path / "s.json")]) == 0

@@ -71,7 +71,7 @@ class Watch:
         )
         found = [f"ALARM {alarm.sentence} (p = {alarm.p_value:.2g})" for alarm in self.alarms]
         return "\n".join(
-            [head, *(found or ["No alarm: users who follow the protocol can produce these counts."])]
+            [head, *(found or ["No alarm: the counts are consistent with users who follow the protocol."])]
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -40,8 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HDR4MEError as error:
         return _complain(str(error), 2)
     except OSError as error:
+        missing = isinstance(error, FileNotFoundError) and error.filename
         where = f"{error.filename}: " if error.filename else ""
-        return _complain(f"{where}{error.strerror or error}", 2)
+        return _complain(
+            f"{error.filename} does not exist" if missing else f"{where}{error.strerror or error}", 2
+        )
     except TyperException as error:
         return _complain(_usage(error), 2)
     except UnicodeEncodeError:  # its message quotes the text
@@ -83,7 +86,7 @@ def _usage(error: Any) -> str:
     """The message about a wrong option or argument, and the command that shows what is allowed.
 
     >>> _usage(ValueError("Invalid value for '--users': Input should be a valid integer, unable to parse string"))
-    '--users must be a valid integer: see hdr4me --help'
+    '--users must be a valid integer; see hdr4me --help'
     """
     text = getattr(error, "format_message", error.__str__)()
     text = re.sub(r"Invalid value for '?(.*?)'?: Input should be ([^,]*).*", r"\1 must be \2", text)
@@ -91,7 +94,7 @@ def _usage(error: Any) -> str:
         r"Missing (argument|option) '(.*)'", lambda found: f"{_named(*found.groups())} is missing", text
     )
     command = getattr(getattr(error, "ctx", None), "command_path", "hdr4me")
-    return f"{text.rstrip('.')}: see {command} --help"
+    return text if text.endswith("?") else f"{text.rstrip('.')}; see {command} --help"
 
 
 def _named(kind: str, name: str) -> str:

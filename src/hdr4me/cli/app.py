@@ -12,7 +12,7 @@ from hdr4me.cli.options import Command
 app = typer.Typer(
     name="hdr4me",
     help="Local differential privacy (LDP) for high-dimensional data: plan, collect, estimate, re-calibrate.",
-    epilog="First steps: 'hdr4me demo', then 'hdr4me plan --users 100000 --dims 50 --epsilon 1'.",
+    epilog="First steps:  hdr4me demo,  then  hdr4me plan --users 100000 --dims 50 --epsilon 1",
     add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -39,7 +39,7 @@ COMMANDS = {
     "analyze": "Predict the error of one mechanism.",
     "survey": "Create or show a survey.",
     "perturb": "Randomize records into reports.",
-    "tally": "Count reports.",
+    "tally": "Count reports, for estimates.",
     "merge": "Add tallies of one survey.",
     "estimate": "Estimate means, frequencies and other statistics.",
     "tables": "Estimate tables of several attributes, and draw synthetic records.",

@@ -97,7 +97,9 @@ def serve(
     ] = None,
     open_uploads: Annotated[bool, Option("--open-uploads", help="Accept reports without a token.")] = False,
     new_round: Annotated[bool, Option("--new-round", help="Open another round after a closed one.")] = False,
-    link: Annotated[bool | None, Option(help="Print a link to the dashboard (on a terminal).")] = None,
+    link: Annotated[
+        bool | None, Option(help="Print a link to the dashboard; default: on a terminal.")
+    ] = None,
     min_reports: Annotated[
         int, Option("--min-reports", help="Publish no estimate from fewer reports.")
     ] = 100,
@@ -105,12 +107,15 @@ def serve(
         int, Option(help="Days after closing until reports are deleted and only the tally is kept.")
     ] = 7,
     tolerance: Annotated[
-        float | None, Option(help="Tolerance whose progress the dashboard shows; default: the survey's.")
+        float | None,
+        Option(
+            help="The dashboard shows how near the estimates are to this tolerance; default: the survey's."
+        ),
     ] = None,
     rate: Annotated[float, Option(help="Largest number of reports per second and upload token.")] = 100_000.0,
     data_quality: Annotated[
         Texts,
-        Option(metavar="<file>", help="Data-quality report of records that were sent (repeatable)."),
+        Option(metavar="<file>", help="A data-quality report to show on the dashboard (repeatable)."),
     ] = None,
 ) -> None:
     """Collect reports over HTTP. Each upload is stored on disk before it is confirmed.
@@ -119,7 +124,7 @@ def serve(
 
     Options can also be given in a TOML file (min-reports = 1000) or in the environment (HDR4ME_SERVE_MIN_REPORTS).
 
-    Use a reverse proxy with TLS before other machines send reports (docs/collector.md).
+    If other machines send reports, put a reverse proxy with TLS in front of it (docs/collector.md).
 
     Example: hdr4me serve survey.json --database collector.db --min-reports 1000
     """
@@ -179,10 +184,10 @@ def start(
             opened = _open_round(store, document, new_round)
             for round in store.rounds():  # an unreadable report stops the start, not an answer
                 read_quality(settings.data_quality, store.survey(round.fingerprint))
-            _check_uploads(store, open_uploads)
+            _check_uploads(store, settings.database, open_uploads)
             if opened is not None and prepare is not None:
                 prepare(store, opened)
-        settings = with_secrets(settings)
+        settings, public = with_secrets(settings), without_password(settings.database)
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{sock.getsockname()[1]}"
 
@@ -194,7 +199,7 @@ def start(
                 print_note(f"dashboard (this link works once): {address}/#key={settings.link_key}")
             else:
                 print_note(
-                    f"dashboard: {address}/ (it asks for a token: hdr4me token add DATABASE --scope read)"
+                    f"dashboard: {address}/ (it asks for a token: hdr4me token add {public} --scope read)"
                 )
 
         if workers > 1:
@@ -208,7 +213,9 @@ def _open_round(store: Store, document: Survey | None, new_round: bool) -> int |
     rounds = store.rounds()
     if document is None:
         if not rounds:
-            raise InvalidInput("the database has no round: give a survey file")
+            raise InvalidInput(
+                "the database has no survey yet: give a survey file, which opens the first round"
+            )
         return None
     own = [round for round in rounds if round.fingerprint == document.fingerprint]
     if any(round.state == "open" for round in own):
@@ -222,7 +229,7 @@ def _open_round(store: Store, document: Survey | None, new_round: bool) -> int |
     return opened
 
 
-def _check_uploads(store: Store, open_uploads: bool) -> None:
+def _check_uploads(store: Store, database: str, open_uploads: bool) -> None:
     """Open uploads to anyone if requested; otherwise print a note if there is no upload token."""
     from hdr4me.collector.stores.protocol import ANYONE
 
@@ -231,7 +238,8 @@ def _check_uploads(store: Store, open_uploads: bool) -> None:
         _add_token(store, "send", "anyone", 36_500, anyone=True)
     elif not open_uploads and all(token.scope != "send" for token in tokens):
         print_note(
-            "no upload token exists: create one with hdr4me token add --scope send, or restart with --open-uploads"
+            "no upload token exists: create one with hdr4me token add "
+            f"{without_password(database)} --scope send, or restart with --open-uploads"
         )
 
 
@@ -255,11 +263,11 @@ def _add_token(store: Registry, scope: str, label: str, days: int, *, anyone: bo
 @token.command("add", cls=opt.Command)
 def add_token(
     database: DATABASE,
-    scope: Annotated[str, Option(help="send, read or admin.")],
+    scope: Annotated[str, Option(help="send (upload reports), read (see estimates) or admin (everything).")],
     label: Annotated[str, Option(help="A name for the list of tokens.")] = "",
     days: Annotated[int, Option(help="Days until the token expires.")] = 90,
 ) -> None:
-    """Generate a token and print it; only its hash is stored.
+    """Generate a token and print it. It is shown only once, because only its hash is stored.
 
     Example: hdr4me token add collector.db --scope read --label dashboard
     """
@@ -288,7 +296,10 @@ def _existing(database: str) -> Registry:
 
 @token.command("list", cls=opt.Command)
 def list_tokens(database: DATABASE, json: JSON = False) -> None:
-    """List the tokens of a collector: number, scope, label and expiry."""
+    """List the valid tokens of a collector: number, scope, label and expiry.
+
+    Example: hdr4me token list collector.db
+    """
     with opt.needs_collector():
         from hdr4me.collector.stores.protocol import ANYONE
     with closing(_existing(database)) as registry:
@@ -306,22 +317,30 @@ def list_tokens(database: DATABASE, json: JSON = False) -> None:
         print_json(rows)
     else:
         columns = ["number", "scope", "who", "label", "expires"]
-        print_table("Tokens", columns, [[row[name] for name in columns] for row in rows])
+        print_table("Valid tokens", columns, [[row[name] for name in columns] for row in rows])
 
 
 @token.command("revoke", cls=opt.Command)
 def revoke_token(database: DATABASE, number: Annotated[int, Argument(help="The token's number.")]) -> None:
-    """Revoke a token; a running collector refuses it within a second."""
+    """Revoke a token; a running collector refuses it within a second.
+
+    Example: hdr4me token revoke collector.db 2
+    """
     with closing(_existing(database)) as registry:
         if not registry.remove_token(number):
-            raise InvalidInput(f"there is no token {number}: hdr4me token list shows the tokens")
+            raise InvalidInput(
+                f"there is no token {number}; hdr4me token list {without_password(database)} shows all tokens"
+            )
         registry.record(f"token {number} revoked", "the command line")
     print_note(f"token {number} is revoked")
 
 
 @token.command("log", cls=opt.Command)
 def log_of_acts(database: DATABASE, json: JSON = False) -> None:
-    """Print the log of administrative actions."""
+    """Print the log of administrative actions.
+
+    Example: hdr4me token log collector.db
+    """
     with closing(_existing(database)) as registry:
         acts = registry.acts()
     if json:
@@ -380,7 +399,9 @@ def send(
             )
         print_note(f"sending the {len(made):,} reports of {folder}")
     elif not records:
-        raise InvalidInput.missing("RECORDS")
+        raise InvalidInput(
+            "RECORDS is missing: give files of records, or with --spool a folder of reports to send"
+        )
     else:
         folder.mkdir(parents=True, exist_ok=True)
         n, quality = perturb_files(Local(), read(records), document, made.reports, allow_unusable)
@@ -401,7 +422,9 @@ def send(
         )
     else:
         total = sent.stored + sent.duplicates
-        print_note(f"sent {total:,} reports: {sent.stored:,} new, {sent.duplicates:,} already stored")
+        print_note(
+            f"sent {total:,} reports ({sent.stored:,} new, {sent.duplicates:,} already at the collector)"
+        )
     if sent.rejected:
         raise NotAccepted(f"the collector rejected {sent.rejected:,} reports")
 
@@ -410,7 +433,7 @@ def backup(
     database: Annotated[str, Argument(help="An SQLite file, or postgresql://user@host/name.")],
     output: OUTPUT,
     despite_damage: Annotated[
-        bool, Option("--despite-damage", help="Omit damaged blocks instead of stopping.")
+        bool, Option("--despite-damage", help="Leave out damaged blocks of reports instead of stopping.")
     ] = False,
     json: JSON = False,
 ) -> None:
@@ -433,7 +456,7 @@ def restore(
         str, Option(metavar="<file or URL>", help="A new SQLite file, or postgresql://… without rounds.")
     ],
     keep_tokens: Annotated[
-        bool, Option("--keep-tokens", help="Keep all tokens of the backup, also revoked ones.")
+        bool, Option("--keep-tokens", help="Keep the tokens of the backup, including those revoked since.")
     ] = False,
     json: JSON = False,
 ) -> None:
@@ -448,7 +471,15 @@ def restore(
     with working("verifying and restoring"):
         contents = fill(source, database, keep_tokens=keep_tokens)
     _summary(contents, json)
-    print_note(f"restored into {database.rpartition('@')[2] if '://' in database else database}")
+    print_note(
+        f"restored into {without_password(database)}; it has {'the' if keep_tokens else 'no'} tokens of the backup"
+    )
+
+
+def without_password(database: str) -> str:
+    """The database as messages show it: a URL without the user and password."""
+    scheme, found, rest = database.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if found else database
 
 
 def _summary(contents: Contents, json: bool) -> None:
@@ -457,4 +488,4 @@ def _summary(contents: Contents, json: bool) -> None:
     else:
         from hdr4me.pages.text import pluralize
 
-        print_note(f"{pluralize(contents.reports, 'report')} of {pluralize(contents.rounds, 'round')}")
+        print_note(f"copied {pluralize(contents.reports, 'report')} of {pluralize(contents.rounds, 'round')}")

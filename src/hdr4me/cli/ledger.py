@@ -23,15 +23,15 @@ ledger = typer.Typer(
 @ledger.command(cls=opt.Command)
 def show(
     path: Annotated[Path, Argument(help="The ledger file.")],
-    limit: Annotated[float, Option(help="The limit on the total ε, as set in your program.")] = 16.0,
+    limit: Annotated[float, Option(help="The device's limit on its total ε, as set in its client.")] = 16.0,
     every: Annotated[
         str | None, Option(metavar="<time>", help="The budget renews after this time: week, 30d, 1y.")
     ] = None,
     json: JSON = False,
 ) -> None:
-    """Show the budget spent on each series of surveys, and what is left.
+    """Show the budget spent on each series (surveys with the same questions), and what is left.
 
-    The command verifies the checksum and the counter of the file, as a client does. It does not change the file.
+    The command verifies that the file is intact and is not an older copy. It does not change the file.
 
     Example: hdr4me ledger show ledger.json --every week
     """
@@ -39,7 +39,9 @@ def show(
     from hdr4me.client.ledger import _today
 
     if not path.exists() and not path.with_name(path.name + ".counter").exists():
-        raise InvalidInput(f"{path} does not exist: a client creates the ledger with its first report")
+        raise InvalidInput(
+            f"{path} does not exist: hd.Client(survey, hd.Ledger(path)) creates it with its first report"
+        )
     with opt.named_options():
         opened = Ledger(path, limit=limit, every=every)
     book, days = opened.book(), opened.every

@@ -35,12 +35,13 @@ def draft(
     Example: hdr4me schema draft public.csv --output schema.toml
     """
     from hdr4me.atomic import write_text
-    from hdr4me.io.draft import WARNING, draft_schema
+    from hdr4me.io.draft import draft_schema
 
     text = draft_schema(read([sample]))
     if output is None:
         typer.echo(text, nl=False)
     else:
         write_text(output, text)
-        print_note(WARNING)
-        print_note(f"edit {output}, then run: hdr4me survey {output} --epsilon 1 --output survey.json")
+        print_note(
+            f"wrote {output}; edit it, then run: hdr4me survey {output} --epsilon 1 --output survey.json"
+        )

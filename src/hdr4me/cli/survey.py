@@ -66,14 +66,14 @@ def survey(
         Option(
             "--block-question",
             metavar="<a,b,x*>",
-            help="Ask several numbers as one question, by their signs (repeatable).",
+            help="Ask several numbers as one question, of which only the signs are reported (repeatable).",
         ),
     ] = None,
     tables: Annotated[
         Texts,
         Option(
             metavar="<pairs or a,b>",
-            help="Ask combinations for tables: one-way, pairs, triples, or attributes (repeatable).",
+            help="Ask combinations for tables: one-way, pairs, triples, or names such as a,b (repeatable).",
         ),
     ] = None,
     name: Annotated[str, Option(help="The name of the survey.")] = "",
@@ -307,12 +307,14 @@ def _range(column: str, text: str) -> tuple[float, float] | tuple[str, str]:
     if len(parts) % 2 == 0 and Moment.of(low) is not None and Moment.of(high) is not None:
         return low, high
     try:
-        return float(low), float(high)
+        numbers = float(low), float(high)
     except ValueError:
         raise InvalidInput(
             f"--range {column}={text} is not allowed: write {column}=low:high, with two numbers, or two dates or "
             "times such as 2013-01-31 or 17:30"
         ) from None
+    opt.check("--range", f"{column}={text}", numbers[0] < numbers[1], "low:high with low below high")
+    return numbers
 
 
 def _by_column(option: str, items: Sequence[str] | None, form: str) -> dict[str, str]:
@@ -379,8 +381,8 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
     keys = ("mechanism", "epsilon", *(("bytes", "channel", "inputs", "counters") if verbose else ()))
     print_table(
         f"Survey {made.fingerprint[:12]}: each person answers {made.sampled} of "
-        f"{pluralize(len(made.questions), 'question')}, ε = {made.epsilon:g} and "
-        f"{pluralize(made.report_size, 'byte')} per report",
+        f"{pluralize(len(made.questions), 'question')}; a report has ε = {made.epsilon:g} and "
+        f"{pluralize(made.report_size, 'byte')}",
         ["questions", *("ε per answer" if key == "epsilon" else key for key in keys)],
         [
             [", ".join(first_of(group)), *(channel[key] for key in keys)]
@@ -397,7 +399,9 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
             "estimates have no interval."
         )
     if verbose and made.sampled == 1:
-        notes.append(f"With memoized responses, each new value costs another ε = {made.memoized_epsilon:g}.")
+        notes.append(
+            f"If devices memoize their responses, each new value costs another ε = {made.memoized_epsilon:g}."
+        )
     if verbose:
         notes += [
             f"{channel['mechanism']} for {channel['inputs']:,} categories: {channel['why']}"

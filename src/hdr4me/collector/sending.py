@@ -113,7 +113,9 @@ def find_round(client: httpx.Client, survey: Survey, number: int | None) -> int:
         raise InvalidInput(
             f"round {number} of this collector is not a round of survey {name}: use the survey of that round"
         )
-    raise InvalidInput(f"this collector has no open round of survey {survey.fingerprint[:12]}")
+    raise InvalidInput(
+        f"this collector has no open round of survey {survey.fingerprint[:12]}: nothing was sent"
+    )
 
 
 def send(

@@ -92,9 +92,7 @@ def _questions(survey: Survey) -> list[Block]:
     table = Table(["name", "value on your device"], rows)
     needed = [dimension.name for dimension in survey.schema if not dimension.replaces and dimension.columns]
     if needed:
-        drawn += (
-            " It sends no report if a value is missing or unusable and the table above has no replacement."
-        )
+        drawn += " It sends no report if any value is missing or unusable and this table has no replacement for it."
     return section("What is asked", table, *_joint_questions(survey), drawn)
 
 
@@ -194,16 +192,17 @@ def _sent(survey: Survey) -> list[Block]:
     example = dict(list(record.items())[:8])
     more = "" if len(example) == len(record) else f" (and {len(record) - len(example):,} more values)"
     one_stage = survey.memoized_epsilon == survey.epsilon
-    fresh = "The next report of the same person has new noise." if one_stage else ""
+    fresh = "The next report of the same person has new noise. " if one_stage else ""
     return section(
         "What leaves your device",
         "Your values do not leave your device. For each question that it answers, the device replaces your value with "
-        "a random value. The survey defines the probabilities. The random value is often far from the true value; this "
-        "protects you.",
+        "one that it draws at random. Your value changes the probabilities only a little, and the drawn value is often "
+        "a different one; this protects you.",
         f"Example: for a person with these values{more}: `{_cut(json.dumps(example, ensure_ascii=False))}`",
         f"the device could send this report, and nothing else: `{_cut(report)}`",
-        "The long hexadecimal number identifies the survey. In each answer the first number is the index of the "
-        f"question, and the other numbers are the randomized value. {fresh} The report contains no name, no time and "
+        "The long hexadecimal number identifies the survey. In each answer the first number is the question "
+        f"(0 is the first one), and the other numbers are the randomized value. {fresh}The report contains no name, "
+        "no time and "
         "no identifier of you or of the device. It does not show whether a value is missing or unusual.",
     )
 
@@ -239,10 +238,11 @@ def _repeated(survey: Survey) -> list[Block]:
     return section(
         "If you are asked again",
         "Each further report with new noise reveals more. After ten reports that an observer can link to you, a guess "
-        f"of 50 % can rise to {share(ten)}. A device with a ledger counts the privacy budget and sends no "
+        f"of 50 % can rise to {share(ten)}. A device that counts its privacy budget in a ledger sends no "
         "more reports once the budget is spent.",
         *_row_budget(survey),
-        "A device with memoized responses draws its noise once: while your values stay the same, any number of reports "
+        "A device that stores its responses and repeats them (memoized responses) draws its noise once: while your "
+        "values stay the same, any number of reports "
         f"reveals no more than {bound} {change} Once the budget is spent, the device repeats its last responses, "
         "whatever your values are.",
     )
@@ -262,8 +262,9 @@ def _proof(survey: Survey) -> list[Block]:
     factor = f"{float(report_ratio(survey)):.4g}"
     return section(
         "Who can check this",
-        "Everyone. The survey document contains all probabilities as integers, so the bound above is an exact "
-        f"fraction: a report changes the odds of any two possible sets of values by a factor of at most {factor} (ε = "
+        "Everyone. The survey document contains all probabilities as integers, so the bound is computed "
+        "without rounding: a report changes the odds of any two possible sets of values by a factor of at most "
+        f"{factor} (ε = "
         f"{survey.epsilon:g}). Your device proves this bound before it answers, and refuses a survey for which it does "
         "not hold. Anyone can run the same proof with `hdr4me audit`, which also runs an empirical privacy test.",
         "The bound does not hide that your device participates. Network operators can see the address and the time of "
@@ -283,7 +284,7 @@ def _margins(planned: Tolerance, survey: Survey) -> str:
 def _identity(survey: Survey) -> list[Block]:
     rows: list[list[object]] = [
         ["fingerprint (SHA-256 of the canonical document)", survey.fingerprint],
-        ["series (fingerprint without the name; the ledger's key)", survey.series],
+        ["series (fingerprint without the name; a ledger counts the budget of each series)", survey.series],
         ["ε of one report", survey.epsilon],
         ["ε of all memoized responses to an unchanged record", survey.memoized_epsilon],
         ["questions", len(survey.questions)],
@@ -317,7 +318,7 @@ def _ratios(survey: Survey) -> list[Block]:
         "a factor of at most e^ε. Each channel's probabilities are integers divided by 2^32, so their largest ratio is "
         "an exact fraction. The proof compares it with a rational lower bound of e^ε, without rounding.",
         Table(["mechanism", "channel", "questions", "largest ratio", "ε proven", "ε declared"], rows),
-        f"A complete report has a ratio of at most {float(ratio):.12g}, so ε ≤ {log_upper(ratio):.9g}; declared: "
+        f"A complete report has a ratio of at most {float(ratio):.6g}, so ε ≤ {log_upper(ratio):.9g}; declared: "
         f"{survey.epsilon:g}. The choice of questions does not depend on the record. The device uses the operating "
         "system's randomness. The number of random draws, the size of a report and the control flow do not depend on "
         "the values.",

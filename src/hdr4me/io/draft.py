@@ -17,8 +17,8 @@ from hdr4me.survey import Schema
 from hdr4me.survey.columns import is_text
 
 WARNING = (
-    "Draft a schema from public data only: ranges and categories of private data would publish its extreme values and "
-    "its rarest categories without noise."
+    "This draft must come from public data: ranges and categories of private data would publish its extreme values and "
+    "its rarest categories. Widen every range to all possible values, and complete every list of categories."
 )
 _MOST_CATEGORIES = 200  # a string column with more distinct values is left out of the draft
 
@@ -35,12 +35,12 @@ def draft_schema(data: Any) -> str:
     >>> print(draft_schema(pd.DataFrame({"age": [17, 63, 40], "smoker": ["no", "yes", None]})).partition("\\n\\n")[2])
     [[dimensions]]
     name = "age"
-    low = 10  # the sample has 17 to 63: widen the range to all possible values
+    low = 10  # the sample has 17 to 63
     high = 70
     <BLANKLINE>
     [[dimensions]]
     name = "smoker"
-    categories = ["no", "yes"]  # complete the list
+    categories = ["no", "yes"]
     optional = true  # 33.3 % of the sample are missing
     <BLANKLINE>
     """
@@ -120,17 +120,17 @@ def _range(values: Any) -> Iterator[str]:
         raise InvalidInput("a numeric column of the sample has infinite values: remove them")
     step = 10.0 ** math.floor(math.log10((largest - least) or abs(largest) or 1.0))
     low, high = math.floor(least / step) * step, math.ceil(largest / step) * step
-    yield f"low = {low:.15g}  # the sample has {least:g} to {largest:g}: widen the range to all possible values"
+    yield f"low = {low:.15g}  # the sample has {least:g} to {largest:g}"
     yield f"high = {high if high > low else low + step:.15g}"
 
 
 def _times(values: Any) -> Iterator[str]:
     if pa.types.is_time(values.type):
-        yield 'start = "00:00"  # or: part = "hour", for categories'
+        yield 'start = "00:00"  # for categories instead: part = "hour"'
         yield 'end = "24:00"\nunit = "h"'
         return
     found: Any = pc.min_max(values.cast(pa.date32())).as_py()
-    yield f'start = "{found["min"]}"  # widen the range; or: part = "weekday" or "month", for categories'
+    yield f'start = "{found["min"]}"  # for categories instead: part = "weekday" or "month"'
     yield f'end = "{found["max"] + timedelta(days=1)}"'
     yield 'unit = "day"'
 
@@ -140,4 +140,4 @@ def _categories(values: Any, kind: Any) -> Iterator[str]:
         yield 'categories = ["false", "true"]'
         return
     found = sorted(str(label) for label in pc.unique(values).to_pylist())
-    yield f"categories = {_toml(found)}  # complete the list"
+    yield f"categories = {_toml(found)}"

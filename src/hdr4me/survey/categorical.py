@@ -106,7 +106,7 @@ class Categorical(_Listed):
             labels, default = (*labels, MISSING), MISSING
         if not 2 <= len(labels) <= MAX_CATEGORIES:
             n = f"{len(labels)} categor{'y' if len(labels) == 1 else 'ies'}"
-            raise InvalidInput(f"dimension {name!r} has {n}: 2 to {MAX_CATEGORIES} are allowed")
+            raise InvalidInput(f"dimension {name!r} has {n}: 2 to {MAX_CATEGORIES:,} are allowed")
         if (twice := first_twice(labels)) is not None:
             raise refused(name, f"category {twice!r} appears twice")
         chosen = None if default is None else self._checked(name, default)

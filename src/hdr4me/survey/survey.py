@@ -408,9 +408,7 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
     try:
         document = parse(text)
     except (json.JSONDecodeError, UnicodeDecodeError):
-        raise FormatError(
-            "not a survey, which is a JSON document; hdr4me survey makes one from a schema"
-        ) from None
+        raise FormatError("not a survey; hdr4me survey makes one from a schema") from None
     except ValueError as error:
         raise FormatError(f"not a survey: {error}".replace("\n", " ")) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
