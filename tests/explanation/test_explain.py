@@ -120,7 +120,9 @@ def test_missing_values_are_explained() -> None:
     text = hd.explain(hd.Survey(schema)).markdown()
     assert "a number from 0 to 1, or 0.5 if it is missing" in text
     assert "one of: x, y; y if it is missing" in text
-    refusal = "It sends no report if any value is missing or unusable and this table has no replacement for it."
+    refusal = (
+        "It sends no report if any value is missing or unusable and this table has no replacement for it."
+    )
     assert refusal not in text
     assert refusal in hd.explain(hd.Survey(hd.Schema([hd.Numeric("a", 0, 1)]))).markdown()
 
