@@ -25,32 +25,41 @@ from hdr4me.tally.file import dumps
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 SCHEMA: list[tuple[str, ...]] = [
-    (),  # the first schema was never released
     (
         "create table surveys (fingerprint text primary key, document text not null)",
-        # `stored`: counted reports of a round (with those of `pending` all stored ones), of a finalized round all.
         """create table rounds (number integer primary key, fingerprint text not null, state text not null,
-           opened date not null, closed date, stored bigint)""",
+           opened date not null, closed date)""",
         # A partition for each round: dropping it deletes the reports of the round at once.
         """create table blocks (number bigint not null, round integer not null, hour integer not null,
            source integer not null, n integer not null, ids bytea not null, sizes bytea not null,
            data bytea not null, checksum bytea not null, primary key (round, number)) partition by list (round)""",
-        # `block`: into which a report was written first; `moved`: into which blocks were merged since.
-        """create table ids (round integer not null, id uuid not null, block bigint, primary key (round, id))
+        """create table ids (round integer not null, id uuid not null, primary key (round, id))
            partition by list (round)""",
-        "create table moved (round integer, number bigint, target bigint, primary key (round, number))",
         "create table pending (round integer, number bigint, n integer not null, primary key (round, number))",
         """create table rejected (round integer, reason text, hour integer, count bigint not null,
            primary key (round, reason, hour))""",
         "create table quarantine (round integer, hour integer, source integer, primary key (round, hour, source))",
         """create table tokens (number integer generated always as identity primary key,
-           sha256 bytea not null unique, scope text not null, label text not null,
-           expires bigint not null default 0)""",
+           sha256 bytea not null unique, scope text not null, label text not null)""",
         "create table tallies (round integer, kind text, content bytea not null, primary key (round, kind))",
+    ),
+    (
         "create table settings (name text primary key, value text not null)",
         "insert into settings values ('store', replace(gen_random_uuid()::text, '-', ''))",
+        "alter table tokens add column expires bigint not null default 0",
+        """update tokens set expires = extract(epoch from now())::bigint + 7776000,
+           scope = case when scope in ('read', 'admin') then scope else 'send' end""",
+        "update rounds set state = 'finalized' where state not in ('open', 'closed')",
         """create table acts (number bigint generated always as identity primary key, minute text not null,
            act text not null, who text not null)""",
+        # Counted reports of a round (with those of `pending` all stored ones), and of a finalized round all.
+        "alter table rounds add column stored bigint",
+        """update rounds set stored = (select coalesce(sum(n), 0) from blocks b where b.round = rounds.number
+           and not exists (select 1 from pending p where p.round = b.round and p.number = b.number))
+           where state <> 'finalized'""",
+        # The block into which a report was written first, and the blocks into which blocks were merged since.
+        "alter table ids add column block bigint",
+        "create table moved (round integer, number bigint, target bigint, primary key (round, number))",
         "create rule acts_update as on update to acts do instead nothing",
         "create rule acts_delete as on delete to acts do instead nothing",
     ),

@@ -119,7 +119,7 @@ class PostgresStore(Store):
         number, fingerprint, state, opened, closed, stored = row
         fetch = partial(_fetch, connection)
         survey = self.survey(fingerprint, fetch)
-        if stored is None:  # restored from a backup of a finalized round
+        if stored is None:  # finalized by an earlier version
             stored = self._stored_tally(number, survey, "all", fetch).n_reports
             fetch("update rounds set stored = ? where number = ?", stored, number)
         return Round(number, fingerprint, survey.series, state, opened, closed, stored)

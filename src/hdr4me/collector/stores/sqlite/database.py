@@ -19,7 +19,6 @@ from hdr4me.errors import FormatError
 APPLICATION = 0x68447234  # in the header of the file: it is a store of this program
 
 SCHEMA: list[tuple[str, ...]] = [
-    (),  # the first schema was never released
     (
         "create table surveys (fingerprint text primary key, document text not null) without rowid",
         """create table rounds (number integer primary key, fingerprint text not null, state text not null,
@@ -34,11 +33,17 @@ SCHEMA: list[tuple[str, ...]] = [
         """create table quarantine (round integer, hour integer, source integer,
            primary key (round, hour, source)) without rowid""",
         """create table tokens (number integer primary key autoincrement, sha256 blob not null unique,
-           scope text not null, label text not null, expires integer not null default 0)""",
+           scope text not null, label text not null)""",
         """create table tallies (round integer, kind text, content blob not null,
            primary key (round, kind)) without rowid""",
+    ),
+    (
         "create table settings (name text primary key, value text not null) without rowid",
         "insert into settings values ('store', lower(hex(randomblob(16))))",
+        "alter table tokens add column expires integer not null default 0",
+        """update tokens set expires = strftime('%s', 'now') + 7776000,
+           scope = case when scope in ('read', 'admin') then scope else 'send' end""",
+        "update rounds set state = 'finalized' where state not in ('open', 'closed')",
         """create table acts (number integer primary key autoincrement, minute text not null, act text not null,
            who text not null)""",
         *(
