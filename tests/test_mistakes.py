@@ -69,7 +69,7 @@ PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "prior of a typo": (
         lambda: hd.plan(schema=SCHEMA, epsilon=1.0, users=1000, prior={"agee": "uniform"}),
-        "one of age, smoker; did you mean 'age'",
+        r"did you mean 'age'\? \(one of age, smoker\)",
     ),
     "records as a prior": (
         lambda: hd.plan(schema=SCHEMA, epsilon=1.0, users=1000, prior=FRAME),
@@ -77,7 +77,7 @@ PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "comparison of a column with a typo": (
         lambda: hd.compare(FRAME, epsilon=1.0, columns=["agee"]),
-        "one of age, smoker; did you mean 'age'",
+        r"did you mean 'age'\? \(one of age, smoker\)",
     ),
     "rows of a statistic with a typo": (lambda: ANSWER.of("frequencies"), "did you mean 'frequency'"),
     "confidence as text": (
@@ -100,7 +100,7 @@ PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
     "unknown mechanism": (lambda: hd.Survey(SCHEMA, mechanism="gaussian"), "one of .*optimal"),
     "mechanism with a typo": (
         lambda: hd.Survey(SCHEMA, mechanism="laplas"),
-        "use one of laplace, .*did you mean 'laplace'",
+        r"did you mean .laplace.\? \(one of laplace, ",
     ),
     "unknown oracle": (
         lambda: hd.Survey(SCHEMA, categorical="rappor"),

@@ -64,24 +64,26 @@ class InvalidInput(HDR4MEError, ValueError):
         self.value: Any = None
         self.allowed = ""
         self.one_of = False
+        self.hint = ""
 
     @classmethod
     def of(cls, parameter: str, value: Any, allowed: str) -> InvalidInput:
         """The value of a parameter is not allowed; `allowed` describes the allowed values.
 
         >>> print(InvalidInput.of("purpose", "means", "one of mean, distribution, both"))
-        purpose = 'means' is not allowed: one of mean, distribution, both; did you mean 'mean'?
+        purpose = 'means' is not allowed: did you mean 'mean'? (one of mean, distribution, both)
         """
         listed = allowed.removeprefix("use ")
         if isinstance(value, str) and listed.startswith("one of "):
-            allowed += nearest(value, listed.removeprefix("one of ").split(", "))
+            near = nearest(value, listed.removeprefix("one of ").split(", "))
+            allowed = f"{near.removeprefix('; ')} ({listed})" if near else allowed
         error = cls(f"{parameter} = {value!r} is not allowed: {allowed}")
         error.parameters, error.value, error.allowed = (parameter,), value, allowed
         return error
 
     @classmethod
-    def missing(cls, *parameters: str, one_of: bool = False) -> InvalidInput:
-        """Required parameters are missing; with `one_of`, one of them is required.
+    def missing(cls, *parameters: str, one_of: bool = False, hint: str = "") -> InvalidInput:
+        """Required parameters are missing; with `one_of`, one of them is required. `hint` ends the message.
 
         >>> print(InvalidInput.missing("users", "dims", "epsilon"))
         users, dims and epsilon are missing
@@ -93,9 +95,9 @@ class InvalidInput(HDR4MEError, ValueError):
         error = cls(
             f"{together} is missing: give one of them"
             if one_of
-            else f"{together} {'are' if first else 'is'} missing"
+            else f"{together} {'are' if first else 'is'} missing{hint}"
         )
-        error.parameters, error.one_of = parameters, one_of
+        error.parameters, error.one_of, error.hint = parameters, one_of, hint
         return error
 
     def renamed(self, names: Mapping[str, str]) -> InvalidInput:
@@ -104,8 +106,9 @@ class InvalidInput(HDR4MEError, ValueError):
             return self
         called = tuple(names.get(parameter, parameter) for parameter in self.parameters)
         if not self.allowed:
-            return InvalidInput.missing(*called, one_of=self.one_of)
-        error = InvalidInput(f"{called[0]} {self.value!r} is not allowed: {self.allowed}")
+            return InvalidInput.missing(*called, one_of=self.one_of, hint=self.hint)
+        value = f"{self.value:.15g}" if type(self.value) is float else repr(self.value)
+        error = InvalidInput(f"{called[0]} {value} is not allowed: {self.allowed}")
         error.parameters, error.value, error.allowed = called, self.value, self.allowed
         return error
 
@@ -150,12 +153,17 @@ class MissingDependency(HDR4MEError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of an error message about an unknown name: the nearest known name, or nothing."""
-    from difflib import get_close_matches
+    """The end of an error message about an unknown name: the nearest known name, or nothing if several are as near.
+
+    >>> nearest("fig9", ["fig2", "fig3", "table2"]), nearest("Fig3", ["fig2", "fig3"])
+    ('', "; did you mean 'fig3'?")
+    """
+    from difflib import SequenceMatcher, get_close_matches
 
     lower = {each.lower(): each for each in known}
-    near = get_close_matches(name.lower(), lower, 1, 0.6)
-    return f"; did you mean {lower[near[0]]!r}?" if near else ""
+    near = get_close_matches(name.lower(), lower, 2, 0.6)
+    ratios = [SequenceMatcher(None, each, name.lower()).ratio() for each in near]
+    return f"; did you mean {lower[near[0]]!r}?" if len(set(ratios)) == len(near) > 0 else ""
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

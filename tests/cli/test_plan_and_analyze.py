@@ -56,7 +56,7 @@ def test_analyze_in_words(run: Callable[..., Any]) -> None:
         "uniform",
     )
     assert small_sample.code == 0
-    assert "P(within 0.5)" in small_sample.out
+    assert "P(one within ±0.5)" in small_sample.out
     assert "Small sample" in small_sample.err
 
 
@@ -161,7 +161,7 @@ def test_tolerances_by_name_are_in_own_units(run: Callable[..., Any], tmp_path: 
     assert found["tolerance"] == pytest.approx(5 / 120)
     assert list(found["own_units"]) == ["delay"]  # nothing was asked of the distance
     words = run(*base)
-    assert "margins of error in own units" in words.out
+    assert "margins of error in the units of each dimension" in words.out
     for bad in ("delay=", "=5", "delay=soon", "nothing=5"):
         assert "tolerance" in run(*base, "--tolerance", bad).err
 
@@ -326,7 +326,7 @@ ONE = ("analyze", "--mechanism", "piecewise", "--epsilon", "1", "--users", "100"
             (*ONE, "--dims", "3", "--sampled", "4"),
             "--sampled 4 is not allowed: at most the number of dimensions, 3",
         ),
-        ((*ONE, "--values", "7"), "--values 7.0 is not allowed: piecewise accepts values in [-1, 1]"),
+        ((*ONE, "--values", "7"), "--values 7 is not allowed: piecewise accepts values in [-1, 1]"),
         ((*ONE, "--values", "0.5,nan"), "--values nan is not allowed: finite numbers"),
     ],
 )

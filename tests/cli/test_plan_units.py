@@ -24,7 +24,7 @@ def question(tmp_path: Path) -> tuple[object, ...]:
 def test_a_unit_of_the_schema_is_accepted_and_shown(run: Any, question: tuple[object, ...]) -> None:
     shown = run(*question, "--tolerance", "delay=5 min")
     assert shown.code == 0
-    assert "delay ±5 min is met" in shown.out
+    assert "The tolerance ±5 min for delay is met with" in shown.out
     assert "unit" in shown.out
 
 
@@ -80,7 +80,7 @@ def test_every_kind_of_question_from_a_schema_to_a_survey(run: Any, tmp_path: Pa
     page, survey = tmp_path / "plan.html", tmp_path / "survey.json"
     shown = run(*asked, "--tolerance", "v=0.2", "--poisoned", "0.01", "--output", page, "--output", survey)
     assert shown.code == 0
-    assert "coordinates of v ±0.2 is met" in shown.out
+    assert "The tolerance ±0.2 for coordinates of v is met with" in shown.out
     assert "Standard errors of selections, vectors and optional numbers" in shown.out
     assert "coordinate of v" in page.read_text(encoding="utf-8")
     assert Survey.load(survey).sampled == 1
@@ -113,9 +113,9 @@ def test_the_page_has_everything_that_the_terminal_shows(
     assert shown.code == 0, shown.err
     text = page.read_text("utf-8")
     for part in (
-        "margins of error in own units",
+        "margins of error in the units of each dimension",
         "Manipulation bound",
-        "Shuffle model",
+        "shuffle model",
         "memoized responses",
         "second round",
     ):

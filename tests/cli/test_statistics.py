@@ -93,7 +93,7 @@ def test_a_plan_for_a_statistic_and_for_two_rounds(run, plain, folder):
     found = run(*asked, "--statistic", "quantile", "--quantiles", "0.5,0.9", "--json").json
     assert (found["statistic"], found["options"][0]["mechanism"]) == ("quantile", "piecewise")
     assert 0.002 < found["statistic_errors"][0] < 0.1
-    assert "the expected error of a quantile is" in run(*asked, "--statistic", "quantile").out
+    assert "the root mean square error of a quantile is" in run(*asked, "--statistic", "quantile").out
     assert "--statistic 'mode' is not allowed" in plain(*asked, "--statistic", "mode")
     assert "--quantiles 'x' is not allowed" in plain(*asked, "--statistic", "quantile", "--quantiles", "x")
     (folder / "few.csv").write_text("age\n" + "\n".join(str(58 + i % 5) for i in range(200)) + "\n")

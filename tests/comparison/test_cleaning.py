@@ -110,8 +110,8 @@ def test_what_can_be_compared_is_and_the_rest_is_named(tmp_path: Path) -> None:
     assert f"'where' is left out: {named.format('vectors', 'codebook')}" in shown
     assert f"'pay' is left out: {named.format('optional numbers', 'optional')}" in shown
     assert (
-        "The mean of numbers: 20 users, 1 simulated collection per row; scale of errors: range scaled to [-1, 1]"
-        in shown
+        "The mean of numbers: mean squared errors (range scaled to [-1, 1]), averaged over all estimates; 20 users, "
+        "1 simulated collection per row" in shown
     )
     assert "counted from true values" not in shown
 

@@ -177,8 +177,8 @@ def test_every_kind_is_compared_and_says_its_scale(tmp_path: Path) -> None:
     assert {row["scale"] for row in document["rows"]} == {row.scale for row in found.rows}
     shown = CliRunner().invoke(app, command.split()[:-1], catch_exceptions=False).output
     assert (
-        "The mean of vectors: 200 users, 1 simulated collection per row; scale of errors: norm scaled to 1"
-        in " ".join(shown.split())
+        "The mean of vectors: mean squared errors (norm scaled to 1), averaged over all estimates; 200 users, "
+        "1 simulated collection per row" in " ".join(shown.split())
     )
 
 

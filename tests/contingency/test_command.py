@@ -117,7 +117,7 @@ def test_a_plan_ranks_the_designs(folder: Path, capsys: pytest.CaptureFixture[st
     assert rows[0]["two_way"] <= rows[1]["two_way"] <= rows[2]["two_way"]
     main(asked)
     shown = capsys.readouterr()
-    assert "associations of a typical strength are assumed" in shown.err
+    assert "Assumes associations that are as strong as in census data" in shown.err
     assert "Best: triples, with a predicted distance of" in shown.out
     main([*asked[:-3], "300", "--epsilon", "0.5"])
     assert "Best: one-way (independence is assumed)" in capsys.readouterr().out

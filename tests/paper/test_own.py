@@ -139,7 +139,7 @@ def test_an_unusable_file_is_named(tmp_path, text, message):
         (["none.csv"], "DATA 'none.csv' is not allowed: there is no such file"),
         (["--users", "1"], "--users 1 is not allowed: an integer of at least 2"),
         (["--dims", "0"], "--dims 0 is not allowed: integers from 1 to 65536"),
-        (["--epsilon", "-1"], "--epsilon -1.0 is not allowed: finite numbers > 0"),
+        (["--epsilon", "-1"], "--epsilon -1 is not allowed: finite numbers > 0"),
         (["--mechanism", "magic"], "--mechanism 'magic' is not allowed"),
     ],
 )

@@ -73,7 +73,7 @@ def test_users_and_budgets_are_solved_for() -> None:
     schema = hd.Schema([MOVE, AGE])
     users = hd.plan(schema=schema, epsilon=4.0, tolerance={"move": 0.1}, mechanisms=["duchi"])
     assert users.own_units["move"]["all"] == pytest.approx(0.1, rel=0.005)
-    assert "all of these at once: coordinates of move ±0.1" in users.summary
+    assert "jointly they are ±0.1 for coordinates of move" in users.summary
     given: Any = {"prior": {"move": {"present": 0.3}}, "mechanisms": ["duchi"]}
     rarer = hd.plan(schema=schema, epsilon=4.0, tolerance={"move": 0.1}, **given)
     assert rarer.best.users > 8 * users.best.users  # nearly (0.9/0.3)² times

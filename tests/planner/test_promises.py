@@ -140,7 +140,7 @@ def test_tolerances_are_in_own_units() -> None:
     kept = found.own_units
     assert set(kept) == {"delay", "late"}
     assert kept["delay"]["each"] == pytest.approx(4.0 / 0.02 * found.best.tolerance_each)
-    assert "The tolerance delay ±4, late ±0.02 is met" in found.summary
+    assert "The tolerance ±4 for delay, ±0.02 for late is met" in found.summary
     fewer = plan(schema=_schema(), epsilon=2.0, tolerance={"delay": 4.0}, **setting).best.users
     assert fewer < plan(schema=_schema(), epsilon=2.0, tolerance=4.0 / 120, **setting).best.users
     whole = plan(users=336_776, schema=_schema(), epsilon=2.0, **setting).own_units

@@ -29,12 +29,11 @@ def test_a_tolerance_may_name_the_unit_that_the_schema_gives() -> None:
     plain = plan(tolerance={"delay": 5.0}, **SETTING)  # type: ignore[arg-type]
     named = plan(tolerance={"delay": "5 min"}, **SETTING)  # type: ignore[arg-type]
     assert named.requested_own == plain.requested_own == {"delay": 5.0}
-    assert "delay ±5 min is met" in named.summary
+    assert "The tolerance ±5 min for delay is met with" in named.summary
     assert "means" not in named.summary  # nothing is asked of the distance, and nothing is promised of it
-    assert " min holds with 95 % probability. " in named.summary
-    assert any("For any values, the margins are delay ±" in note for note in named.notes)
+    assert " min for delay (95 % probability). " in named.summary
     both = plan(tolerance={"delay": 5.0, "distance": 100.0}, **SETTING)  # type: ignore[arg-type]
-    assert " holds with 95 % probability; all of these at once: delay ±" in both.summary
+    assert " for distance; jointly they are ±" in both.summary
 
 
 @pytest.mark.parametrize(
@@ -53,7 +52,7 @@ def test_another_unit_is_refused_with_a_sentence(given: dict[str, str], words: s
 
 def test_a_plain_tolerance_is_also_shown_in_own_units() -> None:
     found = plan(tolerance=0.1, **SETTING)  # type: ignore[arg-type]
-    assert "±0.1 of a range scaled to [-1, 1] (delay ±18 min, distance ±150) is met" in found.summary
+    assert "±0.1 of a range scaled to [-1, 1] (±18 min for delay, ±150 for distance) is met" in found.summary
     document = found.to_dict()
     assert document["tolerances"] == pytest.approx({"delay": 18.0, "distance": 150.0})
     assert document["units"] == {"delay": "min"}

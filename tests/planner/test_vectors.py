@@ -41,7 +41,7 @@ def test_a_plan_with_one_vector() -> None:
     assert plan.own_units["gradient"]["each"] == pytest.approx(2.0 * best.tolerance_each)
     assert "each of 100 coordinates will be within" in plan.summary
     assert any(note.startswith("Standard errors: coordinate of gradient ±0.013") for note in plan.notes)
-    assert any("coordinates of gradient ±" in note for note in plan.notes)
+    assert any(" for coordinates of gradient" in note for note in plan.notes)
     assert best.survey().channels[0].mechanism == "codebook"
     assert plan.to_dict()["options"][0]["mechanism"] == "codebook"
 
@@ -94,7 +94,7 @@ def test_users_and_budgets_are_solved_for() -> None:
     schema = hd.Schema([GRADIENT, PET])
     users = hd.plan(schema=schema, epsilon=4.0, tolerance={"gradient": 0.1})
     assert users.own_units["gradient"]["all"] == pytest.approx(0.1, rel=0.005)
-    assert "all of these at once: coordinates of gradient ±0.1" in users.summary
+    assert "jointly they are ±0.1 for coordinates of gradient" in users.summary
     assert "pet" not in users.own_units
     budget = hd.plan(schema=schema, users=50_000, tolerance=0.05)
     assert budget.best.tolerance_joint <= 0.05

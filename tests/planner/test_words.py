@@ -27,7 +27,7 @@ def test_one_mean_needs_no_joint_promise() -> None:
     words = plan(users=9000, dims=1, epsilon=1.0, tolerance=0.1).summary
     assert "the estimate will be within ±" in words
     assert "all of them at once" not in words
-    assert "and by all at once" not in words
+    assert "by all of them at once" not in words
 
 
 def test_frequencies_and_methods_are_named() -> None:

@@ -52,12 +52,12 @@ class Repeated:
         share = found["memoized_epsilon_for_each_new_row"]
         fresh, once = 100 * found["guessed_right_fresh"], 100 * found["guessed_right_memoized"]
         return [
-            f"{self.rounds:,} rounds with fresh noise: up to ε = {found['fresh_epsilon']:g} in total. A yes/no "
-            f"attribute that is answered in each round at ε = {share:g} is guessed correctly in {fresh:.1f} % of "
-            "cases.",
+            f"{self.rounds:,} rounds with fresh noise: up to ε = {found['fresh_epsilon']:g} in total. An "
+            f"observer who knows nothing else guesses a yes/no value that is answered in each round at ε = {share:g} "
+            f"correctly in at most {fresh:.1f} % of cases.",
             f"With memoized responses: ε = {self.epsilon:g} for a record that does not change, and another ε = "
-            f"{share:g} for each new value of a dimension. The yes/no attribute is guessed correctly in {once:.1f} % "
-            f"of cases, after any number of rounds.",
+            f"{share:g} for each new value of a dimension. The observer guesses an unchanged yes/no value correctly in "
+            f"at most {once:.1f} % of cases, after any number of rounds.",
             *_COMMON,
         ]
 

@@ -32,7 +32,7 @@ _FINDING = {
     "epsilon_proven": "epsilon_proven", "epsilon_declared": "epsilon_declared",
     "epsilon_attacked": "epsilon_attacked", "draws": "draws", "draws_asked": "requested", "passed": "passed",
 }  # fmt: skip
-_BOUNDS = ["dimension", "spread over all questions", "aimed at this question"]
+_BOUNDS = ["dimension", "if they answer all questions", "if all answer this question"]
 _IMITATION = (
     "Poisoned reports that imitate users with other values cannot be detected; the bounds hold for them, too."
 )
@@ -229,7 +229,9 @@ def _bound_rows(limits: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
 def manipulation_table(limits: Sequence[Mapping[str, Any]]) -> tuple[str, list[str], list[list[Any]]]:
     """Title, columns and rows: how far poisoned reports can move each estimate."""
     share = limits[0]["share"] if limits else 0.01
-    title = f"Manipulation bound: largest change of an estimate by {100 * share:g} % poisoned reports, in its own units"
+    title = (
+        f"Manipulation bound: largest change of an estimate if {100 * share:g} % of the reports are poisoned"
+    )
     more = len(limits) - _SHOWN
     rows = _bound_rows(limits[:_SHOWN])
     return (

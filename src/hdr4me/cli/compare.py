@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import EPSILON, JSON, RESULTS, SAMPLED, SCHEMA, Read, Texts
-from hdr4me.cli.output import print_json, print_note, print_table, progress
+from hdr4me.cli.output import print_json, print_note, print_table, probability, progress
 from hdr4me.cli.reports import show_quality
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.registry import built_in
@@ -23,7 +23,7 @@ _MOST = 10**15
 
 
 def analyze(
-    mechanism: Annotated[str, Option(help=f"One of {', '.join(built_in())}, or a registered name.")],
+    mechanism: Annotated[str, Option(help=f"One of {', '.join(built_in())}, or a mechanism of a plug-in.")],
     epsilon: EPSILON,
     users: Annotated[int, Option(help="Number of users.")],
     dims: Annotated[int, Option(help="Number of dimensions.")] = 1,
@@ -35,7 +35,7 @@ def analyze(
         ),
     ] = None,
     discretized: Annotated[
-        bool, Option("--discretized", help="Use the integer table that a survey deploys.")
+        bool, Option("--discretized", help="Use the discretized mechanism, as a survey does.")
     ] = False,
     tolerance: Annotated[
         str | None, Option(metavar="<x,…>", help="Tolerances, such as 0.01,0.05,0.1.")
@@ -47,8 +47,8 @@ def analyze(
 ) -> None:
     """Predict the error of one mechanism: bias, variance and the probability of staying within a tolerance.
 
-    Values, tolerances and errors are in the units of --range. Without it they are on the mechanism's own scale, as in
-    the paper: a dimension's range is scaled to [-1, 1]. For several dimensions use `hdr4me plan --schema`.
+    Values, tolerances and errors are in the units of --range; without it, on the scale [-1, 1]. For dimensions with
+    different ranges use hdr4me plan --schema.
 
     Example: hdr4me analyze --mechanism piecewise --epsilon 1 --users 100000 --dims 50 --sampled 1 --tolerance 0.05,0.1
     """
@@ -94,17 +94,21 @@ def analyze(
         ("domain", "", [low, high]),
         ("epsilon", "", epsilon),
         ("epsilon_per_value", "ε per answer", epsilon / m),
-        ("reports_per_dimension", "reports per dimension", dev.reports_per_dimension),
+        ("reports_per_dimension", "answers per dimension", dev.reports_per_dimension),
         ("bias", "bias", unit * float(dev.bias)),
         ("variance", "variance", squared * float(dev.variance)),
-        ("mse", "expected MSE", squared * dev.mse),
+        ("mse", "mean squared error", squared * dev.mse),
         (
             "probability_within",
-            "P(within {})",
+            "P(one within ±{})",
             {text: float(dev.probability_within(ξ / unit)) for text, ξ in at.items()},
         ),
-        ("joint_probability_within", "P(all within {})", jointly),
-        ("berry_esseen", "Berry–Esseen bound", float(dev.berry_esseen)),
+        ("joint_probability_within", f"P(all {dims:,} within ±{{}})", jointly),
+        (
+            "berry_esseen",
+            "error of the probabilities, at most (Berry–Esseen bound)",
+            float(dev.berry_esseen),
+        ),
         ("tolerance_95", "margin of error (95 %) of one dimension", unit * dev.tolerance(0.95)),
         (
             "joint_tolerance_95",
@@ -128,13 +132,16 @@ def analyze(
     if dims == 1:
         joint = ("joint_probability_within", "joint_tolerance_95")
         facts = [fact for fact in facts if fact[0] not in joint]
+    if abs(dev.bias) < 1e-9:  # the mean squared error is the variance
+        facts = [fact for fact in facts if fact[0] != "mse"]
     rows: list[list[Any]] = [
         ["scale of values and errors", f"[{low:g}, {high:g}]"],
         ["true values", "uniform" if values == "uniform" else "given" if values else "worst case"],
     ]
-    for _, label, value in facts:
+    for key, label, value in facts:
         parts = value if isinstance(value, dict) else {"": value}
-        rows += [[label.format(text), part] for text, part in parts.items() if label]
+        shown = probability if "probability" in key else lambda part: part
+        rows += [[label.format(text), shown(part)] for text, part in parts.items() if label]
     each = "" if dims == 1 else f", each reports {m:,} of {dims:,} dimensions"
     title = f"{mechanism}, ε = {epsilon:g}, {users:,} users{each}"
     print_table(title, ["quantity", "value"], rows)
@@ -190,10 +197,18 @@ def compare(
 ) -> None:
     """Compare mechanisms and budgets on your data: predicted and simulated error, with and without re-calibration.
 
-    The command uses true values, also for ranges and categories: use it with public or synthetic data only. --mechanism
-    accepts optimal, duchi, piecewise …, pair and agreement for numbers; grr, subset, oue …, and the baselines sue, the,
-    olh, blh, hadamard and dbitflip for categories. With a --schema: optional for optional numbers, codebook for
-    vectors, privset for selections.
+    The command uses true values, and without --schema it takes ranges and categories from them: use it with public or
+    synthetic data only. With --schema it also compares optional numbers, selections and vectors.
+
+    \b
+    Mechanisms for --mechanism, by kind of column:
+      numbers           the mechanisms of hdr4me analyze; pair and agreement
+                        (by default from ε = 1.5)
+      categories        grr, subset, oue, projective, histogram; the baselines
+                        sue, the, olh, blh, hadamard, dbitflip
+      optional numbers  optional
+      vectors           codebook
+      selections        privset
 
     Example: hdr4me compare people.csv --epsilon 0.5,1,2,4 --output compare.html
     """
@@ -233,8 +248,8 @@ def compare(
         show_quality(found.data_quality)
     for title, rows in found.titled().items():
         line = (
-            f"{title}: {found.users:,} users, {pluralize(repeats, 'simulated collection')} per row; "
-            f"scale of errors: {rows[0].scale}"
+            f"{title}: mean squared errors ({rows[0].scale}), averaged over all estimates; {found.users:,} users, "
+            f"{pluralize(repeats, 'simulated collection')} per row"
         )
         cells = [row.cells() for row in rows]
         used = [i for i in range(len(COLUMNS)) if any(row[i] is not None for row in cells)]

@@ -55,15 +55,17 @@ def demo(
         print_json({"coverage": made.coverage, "advice": made.advice, "rows": made.rows})
     else:
         rows = made.rows if verbose else [row for row in made.rows if row["dimension"] in _SHOWN]
-        more = "" if verbose else f"; {len(rows)} of {len(made.rows)} rows (--verbose shows all)"
+        more = "" if verbose else f"; {len(rows)} of {len(made.rows)} rows (all: --verbose)"
         title = (
-            f"True values and private estimates with 95 % intervals, {users:,} users, ε = {epsilon:g}{more}"
+            f"True values and estimates with 95 % intervals: {users:,} users who each answer 1 of "
+            f"{len(made.survey.schema)} questions, ε = {epsilon:g}{more}"
         )
         print_table(title, _COLUMNS, [[row[column] for column in _COLUMNS] for row in rows])
         if verbose:
             print_note(made.advice)
+    print_note(f"{100 * made.coverage:.1f} % of the intervals contain the true value (nominal: 95 %).")
     print_note(
-        f"{100 * made.coverage:.1f} % of the 95 % intervals contain the true value. Open {output / 'report.html'}"
+        f"wrote {output / 'report.html'} (open it in a browser), and the survey, records, reports and tally beside it"
     )
 
 

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from hdr4me.survey import Schema, Survey
     from hdr4me.tally import Tally
 
-_READING = "Options for reading records"
+_READING = "Options for reading data files"
 _PLACEHOLDER = re.compile(r"<(?:list\[)?(str|int|float|path|Path)(?: range)?\]?>$")
+_DEFAULT = re.compile(r"; default: (.*)\.$")
 _WORDS = {"str": "<name>", "int": "<integer>", "float": "<number>", "path": "<file>", "Path": "<file>"}
 
 
@@ -49,7 +50,7 @@ class Command(TyperCommand):
             )
             text = text.replace("[x>=1]", "[at least 1]")
             section = _READING if text in _READER.values() else "Options" if is_option else "Arguments"
-            found.append((section, name, text))
+            found.append((section, name, _DEFAULT.sub(r".  [default: \1]", text)))
         return found
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -218,7 +219,8 @@ def needs_collector() -> Iterator[None]:
 def check(option: str, value: object, valid: bool, allowed: str) -> None:
     """Raise `InvalidInput` if the value of an option is not valid."""
     if not valid:
-        raise InvalidInput(f"{option} {value} is not allowed: {allowed}")
+        shown = f"{value:.15g}" if isinstance(value, float) else value
+        raise InvalidInput(f"{option} {shown} is not allowed: {allowed}")
 
 
 def numbers(option: str, text: str) -> list[float]:

@@ -127,6 +127,13 @@ def _cell(item: object) -> str:
     return "" if item is None else printable(str(item))
 
 
+def probability(p: float) -> float | str:
+    """The cell of a predicted probability, which is never rounded to 0 or 1."""
+    if p < 0.001:
+        return "< 0.001"
+    return "> 0.999" if p > 0.999 else p
+
+
 def _bar(label: str, total: int | None, *columns: Any) -> tuple[Any, Any]:
     """A progress bar on standard error, and its task."""
     from rich.console import Console

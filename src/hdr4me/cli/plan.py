@@ -14,10 +14,19 @@ from typer import Option
 from hdr4me.cli import options as opt
 from hdr4me.cli.audit import manipulation_table
 from hdr4me.cli.options import JSON, QUANTILES, SCHEMA, VERBOSE, Read, Texts
-from hdr4me.cli.output import print_json, print_note, print_notes, print_table, print_text, working
+from hdr4me.cli.output import (
+    print_json,
+    print_note,
+    print_notes,
+    print_table,
+    print_text,
+    probability,
+    working,
+)
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.pages.html import provenance
 from hdr4me.pages.text import pluralize
+from hdr4me.planner.words import error_name
 
 if TYPE_CHECKING:
     from hdr4me.planner import Option as Way
@@ -30,7 +39,7 @@ _SHOWN = (
 )  # fmt: skip
 _DETAILS = ("mse", "probability_within")  # shown with --verbose
 _OF_MEANS = ("joint_probability_within", "tolerance_joint", "worst_tolerance_joint")
-_MARGINS = ["each alone ±", "all jointly ±", "all jointly, for any values ±"]
+_MARGINS = ["each alone (±)", "all jointly (±)", "all jointly, worst case (±)"]
 _BEST = 5  # options shown without --verbose
 _SECOND = ("dimensions", "values", "standard_error", "standard_error_of_two")
 
@@ -59,13 +68,16 @@ def plan(
         Texts, Option("--mechanism", help="Consider only this mechanism for numbers (repeatable).")
     ] = None,
     categorical: Annotated[
-        Texts, Option(help="Consider only this mechanism for categories (repeatable).")
+        Texts,
+        Option(
+            help="Consider only this one for categories (repeatable): auto, grr, subset, projective, oue or histogram."
+        ),
     ] = None,
     prior: Annotated[
         str,
         Option(
             metavar="<name or file>",
-            help="Assumed values: uniform, worst (case), a tally, or a file of values.",
+            help="Assumed values: uniform, worst, a tally, or a file of values.",
         ),
     ] = "uniform",
     per_dimension: Annotated[
@@ -100,8 +112,9 @@ def plan(
     """Predict the error of a collection and rank mechanisms, or solve for the missing quantity.
 
     Give users, dimensions and ε to predict the error. Omit one of them and give a tolerance to solve for it. A
-    tolerance is on the scale [-1, 1] (vectors: norm 1), or in the units of a dimension: 'delay=5' or 'delay=5 min'.
-    Exit code 1 if the tolerance cannot be reached: then the nearest plan is shown and no survey is written.
+    tolerance without a name is on the scale [-1, 1] (shares: [0, 1]; vectors: divided by the norm). A tolerance with a
+    name is in the units of that dimension: 'delay=5' or 'delay=5 min'. If the tolerance cannot be reached, the nearest
+    plan is shown, no survey is written, and the exit code is 1.
 
     Example: hdr4me plan --dims 50 --epsilon 1 --tolerance 0.05
     """
@@ -184,13 +197,16 @@ def plan(
     else:
         if refusal is None:
             print_text(found.summary)
-        for table in _tables(found, more, verbose):
+        for table in _tables(found, more, verbose, nearest=refusal is not None):
             print_table(*table)
         for line in lines:
             print_text(line)
         print_notes([*found.notes, *details], verbose, most=1)
         if second_round and all(row["values"] == "uniform" for row in more["second_round"]):
-            print_note("A second round gains nothing if values fill their range: give --prior values.csv.")
+            print_note(
+                "A second round gains nothing if values are spread over the whole range. For your own values, give "
+                "--prior values.csv."
+            )
         elif second_round and all(row["gain"] == 1.0 for row in more["second_round"]):
             print_note("A second round would not give narrower intervals: ask all users in one round.")
     if refusal is not None:
@@ -214,8 +230,11 @@ def _rank_tables(
     if json:
         print_json({"users": users, "epsilon": epsilon, "assumed": data is None, "designs": rows})
         return
-    heads = ["design", "questions", "distance by noise alone", "two-way tables", "three-way tables"]
-    title = f"Total variation distance of tables, {users:,} users, ε = {epsilon:g}; the best design first"
+    heads = ["design", "questions", "from noise alone", "two-way tables", "three-way tables"]
+    title = (
+        "Predicted total variation distance between estimated and true tables (0: equal; 1: disjoint); "
+        f"{users:,} users, ε = {epsilon:g}"
+    )
     print_table(title, heads, [list(row.values()) for row in rows])
     best, *others = rows
     how = " (independence is assumed)" if best["design"] == "one-way" else ""
@@ -225,7 +244,7 @@ def _rank_tables(
     print_text(text + "".join(f", then {x['design']} with {x['two_way']:.3g}" for x in others) + ".")
     if data is None:
         print_note(
-            "Without data, associations of a typical strength are assumed; with --prior FILE, those of public records."
+            "Assumes associations that are as strong as in census data; pass --prior FILE to use those of a file."
         )
 
 
@@ -242,7 +261,7 @@ def _tolerances(given: list[str] | None) -> Any:
             return value
         if not (name and equals) or name in found:
             raise InvalidInput(
-                f"--tolerance {item!r} is not allowed: one number, or name=number once per dimension"
+                "--tolerance: give one number for all dimensions, or name=number for some of them, each once; not both"
             )
         found[name] = text
     return found or None
@@ -284,10 +303,10 @@ def _survey(option: Way) -> Any:
         return option.survey()
     from hdr4me.survey import Categorical, Numeric, Schema
 
-    dimensions: list[Any] = [Numeric(f"number {i}", 0, 1) for i in range(option.workload.numeric)]
+    dimensions: list[Any] = [Numeric(f"number #{i + 1}", 0, 1) for i in range(option.workload.numeric)]
     for size, count in option.workload.categorical:
         values = [str(v) for v in range(size)]
-        dimensions += [Categorical(f"choice of {size}, {i}", values) for i in range(count)]
+        dimensions += [Categorical(f"choice of {size} #{i + 1}", values) for i in range(count)]
     return option.survey(Schema(dimensions))
 
 
@@ -304,9 +323,9 @@ def _guarantees(
         found = amplification(_survey(option), int(option.users), delta)
         local = local_epsilon_of_any(found.n_reports, found.delta, option.epsilon)
         lines += [
-            f"Shuffle model: {found.n_reports:,} shuffled reports are ({found.epsilon:.3g}, {found.delta:g})-"
-            "differentially private, if a trusted shuffler removes the order, source and time of every report.",
-            f"If a central ε of {option.epsilon:g} is enough, the local ε can be {local:.3g}.",
+            f"In the shuffle model, the collection of {found.n_reports:,} reports has ε = {found.epsilon:.3g} at δ = "
+            f"{found.delta:g}, if a trusted shuffler removes the order, source and time of every report.",
+            f"For a central ε of {option.epsilon:g} at this δ, each report may have a local ε of up to {local:.3g}.",
         ]
         document["shuffled"] = {**found.to_dict(), "local_epsilon_for_this_central_epsilon": local}
     if rounds is not None:
@@ -340,15 +359,16 @@ def _second_round(found: Plan) -> list[dict[str, Any]]:
 Table = tuple[str, list[str], list[list[Any]]]
 
 
-def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
+def _tables(found: Plan, more: Mapping[str, Any], verbose: bool, *, nearest: bool = False) -> list[Table]:
     """The tables of a plan, as (title, columns, rows), for the terminal and the page; own units first."""
     best, tables = found.best, list[Table]()
     percent = f"{100 * best.probability:g} %"
     if found.own_units:
+        shares = " (categories: shares)" if best.workload.categorical else ""
         units = ["unit"] if any(map(found.unit, found.own_units)) else []
         tables.append(
             (
-                f"{percent} margins of error in own units",
+                f"{percent} margins of error in the units of each dimension{shares}",
                 ["dimension", *units, *_MARGINS],
                 [
                     [name, *[found.unit(name) for _ in units], *map(_bounded, errors.values())]
@@ -360,34 +380,41 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool) -> list[Table]:
         title = "Standard errors of selections, vectors and optional numbers"
         tables.append((title, ["estimate", "standard error"], list(map(list, best.errors.items()))))
     options = found.options if verbose else found.mechanisms[:_BEST]
+    which = "Nearest plan (tolerance not reached)" if nearest else "Best mechanisms"
     setting = f"{pluralize(best.users, 'user')}, {pluralize(best.dims, 'dimension')}, ε = {best.epsilon:g}"
     tables.append(
         (
-            f"Best mechanisms for {setting}; {percent} margins of error on the scale [-1, 1]",
+            f"{which} for {setting}; {percent} margins of error on the scale [-1, 1]",
             *_options(found, options, verbose),
         )
     )
     if verbose and found.statistic == "mean":
         tables.append(
-            ("Mechanism with the highest probability of staying within a tolerance", *_winners(found))
+            (
+                "Mechanism with the highest probability of staying within a tolerance on the scale [-1, 1]",
+                *_winners(found),
+            )
         )
     if "second_round" in more:
         tables.append(
             (
                 "Standard errors on the scale [-1, 1] in one round, or in a pilot with a fifth of the users and a "
                 "second round on narrower ranges (hdr4me refine)",
-                ["dimensions", "assumed values", "one round", "two rounds", "narrower range / range"],
+                ["dimensions", "assumed values", "one round", "two rounds", "width of the new range (old: 1)"],
                 [[*(row[key] for key in _SECOND), (row["high"] - row["low"]) / 2] for row in more["second_round"]],
             )
         )  # fmt: skip
     if "poisoning" in more:
-        tables.append(manipulation_table(more["poisoning"]))
+        bounds = more["poisoning"]
+        if best.schema is None:  # the dimensions of one kind are alike
+            bounds = list({item["dimension"]: item for item in map(_without_number, bounds)}.values())
+        tables.append(manipulation_table(bounds))
     return tables
 
 
 def _options(found: Plan, options: Sequence[Way], verbose: bool) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows of the options of a plan; without `verbose`, the columns that matter most."""
-    within = f"within ±{found.best.tolerance:.3g}"
+    within = "within the tolerance" if found.requested_own else f"within ±{found.best.tolerance:.3g}"
     heads = ["questions per person", "MSE", f"P(one {within})", f"P(all {within})"]
     heads += _MARGINS
     left_out = set() if verbose else set(_DETAILS)
@@ -401,13 +428,21 @@ def _options(found: Plan, options: Sequence[Way], verbose: bool) -> tuple[list[s
     rows = [
         [
             f"{o.mechanism} + {o.categorical}" if o.workload.numeric and o.categorical else o.mechanism,
-            *(_bounded(getattr(o, name)) for _, name in used),
+            *(
+                probability(getattr(o, name)) if "within" in name else _bounded(getattr(o, name))
+                for _, name in used
+            ),
             *([] if found.statistic == "mean" else [found.error_of(o)]),
         ]
         for o in options
     ]
     columns = ["mechanism", *(head for head, _ in used)]
-    return [*columns, *([] if found.statistic == "mean" else [f"error of the {found.statistic}"])], rows
+    return [*columns, *([] if found.statistic == "mean" else [error_name(found.statistic)])], rows
+
+
+def _without_number(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The item of a placeholder dimension (see `_survey`), named as each dimension of its kind."""
+    return {**item, "dimension": "each " + item["dimension"].partition(" #")[0]}
 
 
 def _bounded(value: float) -> float | str:
@@ -418,7 +453,7 @@ def _bounded(value: float) -> float | str:
 def _winners(found: Plan) -> tuple[list[str], list[list[Any]]]:
     """The mechanism that is the most likely to stay within each tolerance; raw means biased, without calibration."""
     rows = [
-        [f"±{w.tolerance:.3g}", w.mechanism + " (raw)" * w.raw, w.sampled, w.probability_within]
+        [f"±{w.tolerance:.3g}", w.mechanism + " (raw)" * w.raw, w.sampled, probability(w.probability_within)]
         for w in found.winners
     ]
     return ["tolerance", "mechanism", "questions per person", "probability"], rows

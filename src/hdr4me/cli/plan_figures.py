@@ -74,12 +74,6 @@ def draw(plan: Plan) -> Figure:
     return figure
 
 
-def _shown(column: str, item: Any) -> Any:
-    """A probability near zero without an exponent."""
-    small = isinstance(item, float) and 0 <= item < 0.001
-    return "< 0.001" if small and column.startswith(("P(", "probability")) else item
-
-
 def plan_page(
     plan: Plan, lines: Sequence[str], tables: Sequence[tuple[str, list[str], list[list[Any]]]]
 ) -> str:
@@ -93,10 +87,7 @@ def plan_page(
         plan.summary,
         html.figure(draw(plan), caption),
         *map(html.paragraph, lines),
-        *(
-            html.section(title, html.table(columns, [[*map(_shown, columns, row)] for row in rows]))
-            for title, columns, rows in tables
-        ),
+        *(html.section(title, html.table(columns, rows)) for title, columns, rows in tables),
         html.section(
             "Re-calibration",
             html.paragraph(

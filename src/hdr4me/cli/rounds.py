@@ -175,7 +175,7 @@ def _draw(rows: list[dict[str, Any]], x: Any, reach: Any, memoized: bool) -> Fig
 def refine(
     pilot: Annotated[list[Path], Argument(help="Tallies of the first round.")],
     output: OUTPUT,
-    users: Annotated[int | None, Option(help="Users of the next round (default: 4 times the pilot).")] = None,
+    users: Annotated[int | None, Option(help="Users of the next round; default: 4 times the pilot.")] = None,
     json: JSON = False,
 ) -> None:
     """Create the survey of a second round, with ranges narrowed to the values found in a pilot: less noise, same ε.

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _STATISTICS = ("mean", "median", "variance")  # of numbers; other kinds are compared by shares and means
 _NUMERIC = ("optimal", "piecewise", "hybrid", "duchi", "laplace")
 _JOINT_FROM = {PAIR: PAIRS_FROM, BLOCKS: BLOCKS_FROM}  # the ε from which they are compared by default
-_ERRORS = ("predicted MSE", "simulated MSE", "± standard error", "re-calibrated MSE")
+_ERRORS = ("predicted MSE", "simulated MSE", "SE of simulated MSE", "re-calibrated MSE")
 COLUMNS = ("ε", "mechanism", *_ERRORS, "coverage of 95 % intervals")
 _COLORS = ("#0b6e99", "#d1495b", "#2e7d4f", "#b7791f", "#6b4c9a", "#55606b", "#c2577e", "#3d8b8b")
 

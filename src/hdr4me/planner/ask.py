@@ -120,7 +120,7 @@ def plan(
     known = {"users": users, "dims": dims if schema is None else len(schema), "epsilon": epsilon}
     missing = [name for name, value in known.items() if value is None]
     if len(missing) > 1:
-        raise InvalidInput.missing(*missing)
+        raise InvalidInput.missing(*missing, hint=": only one of them can be computed, from a tolerance")
     solved = missing[0] if missing else ""
     if solved and common is None:
         raise InvalidInput.missing(solved, "tolerance", one_of=True)
@@ -182,7 +182,11 @@ def _solve(
     if found is not None:
         return found
     nearest = rank(setting, None, probability, schema, "", "error")
-    limits = {"users": f"{MAX_USERS:,} users", "epsilon": f"ε = {MAX_EPSILON:g}", "dims": "one dimension"}
+    limits = {
+        "users": f"{MAX_USERS:,} users, the largest number considered",
+        "epsilon": f"ε = {MAX_EPSILON:g}, the largest ε considered",
+        "dims": "one dimension",
+    }
     raise NotReachable(
         not_reachable(nearest, tolerance, probability, f"Even with {limits[solved]}", own), nearest
     )

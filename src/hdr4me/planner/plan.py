@@ -363,8 +363,8 @@ class Plan(Sequence[Option]):
             "MSE",
             within,
             "all jointly",
-            "each alone ±",
-            "all jointly ±",
+            "each alone (±)",
+            "all jointly (±)",
         )
         return html.paragraph(self.summary) + html.table(columns, list(rows))
 

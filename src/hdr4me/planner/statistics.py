@@ -212,10 +212,10 @@ def predict(option: Option, statistic: str, p: tuple[float, ...] = _QUANTILES) -
 def by_statistic(plan: Plan, statistic: str, quantiles: Any = None) -> Plan:
     """The plan with options ranked by the error of a statistic, without those that cannot estimate it."""
     shares = _QUANTILES if quantiles is None else tuple(float(x) for x in np.atleast_1d(quantiles))
-    if quantiles is not None and (statistic != "quantile" or not all(0.0 < x < 1.0 for x in shares)):
-        raise InvalidInput.of(
-            "quantiles", quantiles, "shares strictly between 0 and 1, with statistic = 'quantile'"
-        )
+    if quantiles is not None and statistic != "quantile":
+        raise InvalidInput.of("quantiles", quantiles, "it needs statistic = 'quantile'")
+    if not all(0.0 < x < 1.0 for x in shares):
+        raise InvalidInput.of("quantiles", quantiles, "shares above 0 and below 1, such as 0.5")
     found = [(predict(option, statistic, shares), option) for option in plan.options]
     possible = [(error, option) for error, option in found if math.isfinite(error)]
     if not possible:

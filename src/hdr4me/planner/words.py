@@ -12,7 +12,9 @@ from hdr4me.planner.candidates import BLOCKS, CODEBOOK, OPTIONAL, PAIR, PRIVSET,
 if TYPE_CHECKING:
     from hdr4me.planner.plan import Option, Plan
 
+_SCALE = "scale [-1, 1]"
 _USELESS = 1.0  # a tolerance of half the range or more carries no information about a mean
+_NEARLY = 1 - 1e-9  # the largest probability of a prediction: none is certain
 _NO_MEAN = "the share of users who have an optional value is less than three of its standard errors"
 _TOO_FEW = "there are too few answers"
 
@@ -65,18 +67,29 @@ def notes(plan: Plan) -> tuple[str, ...]:
         _gain(plan),
         "" if plan.requested_own else _units(plan),
         f"Standard errors: {kept}." if kept else "",
-        f"Guessing {guess} without any data would have {ratio}." if option.beats_baseline else "",
+        f"Guessing {guess}, without any data, would have {ratio}." if option.beats_baseline else "",
         f"Re-calibration is {option.recalibration.verdict}.",
     ]
     return tuple(note for note in found if note)
 
 
 def _of_statistic(plan: Plan) -> str:
-    names = {"sd": "standard deviation", "mean_by": "mean in one of the groups"}
-    error = f"the expected error of a {names.get(plan.statistic, plan.statistic)} is"
-    error += f" {number(plan.statistic_errors[0])} on the scale [-1, 1]"
-    within = f"{_plus_minus(plan.best.tolerance_each)} with {percent(plan.best.probability)} probability"
+    error = f"the {error_name(plan.statistic)} is {number(plan.statistic_errors[0])}"
+    within = (
+        f"{_plus_minus(plan.best.tolerance_each)} ({percent(plan.best.probability)} probability; {_SCALE})"
+    )
     return f"{_opening(plan)}{error}, and each mean will be within {within}."
+
+
+def error_name(statistic: str) -> str:
+    """What a plan predicts for a statistic (see `hdr4me.planner.statistics.predict`)."""
+    names = {
+        "distribution": "Wasserstein distance of a distribution",
+        "quantile": "root mean square error of a quantile",
+        "sd": "standard error of a standard deviation",
+        "mean_by": "standard error of the mean in a group",
+    }
+    return names.get(statistic, f"standard error of a {statistic}")
 
 
 def _guess(option: Option) -> tuple[str, str]:
@@ -87,7 +100,8 @@ def _guess(option: Option) -> tuple[str, str]:
     shares = categories or any(group.optional for group in groups)
     even = "equal frequencies" if categories else "zero for means and one half for shares"
     zero = f"zero for every {' and '.join(['mean'] * bool(means) + ['share'] * bool(shares))}"
-    words = f"{number(min(option.all_zeros_mse, option.even_mse) / option.mse)} times the mean squared error"
+    ratio = number(min(option.all_zeros_mse, option.even_mse) / option.mse)
+    words = f"{ratio} times the mean squared error of this plan"
     assumed = (
         ["the true means are spread evenly over their ranges"]
         if any(not group.length or group.squares is None for group in means)
@@ -160,31 +174,17 @@ def _present(option: Option) -> str:
 
 
 def _assumption(plan: Plan) -> str:
-    """What the margins of error assume about the values, and the margins without that assumption."""
-    option, single = plan.best, plan.best.workload.n_coordinates == 1
+    """What the margins of error assume about the values."""
     if plan.setting.worst:
         return "The margins of error hold for any values."
-    if plan.requested_own:
-        worst = _own(plan, {name: plan.own_units[name]["worst_all"] for name in plan.requested_own})
-    else:
-        ends = [option.worst_tolerance_each] + ([] if single else [option.worst_tolerance_joint])
-        useless = _USELESS if option.small_sample and option.workload.numeric else math.inf
-        words = [
-            f"{_plus_minus(x)}{of}"
-            for x, of in zip(ends, ("" if single else " each", " jointly"), strict=False)
-        ]
-        worst = " and ".join(words) if max(ends) <= useless else ""
-    without = (
-        f"For any values, the margins are {worst}" if worst else f"T{_TOO_FEW[1:]} for a bound on any values"
-    )
     if plan.setting.prior_name == "given":
-        return f"The margins of error are for the given values. {without}."
+        return "The margins of error are for the given values."
     how = (
         "values are spread evenly over their ranges"
-        if option.workload.numeric
+        if plan.best.workload.numeric
         else "all answers are equally common"
     )
-    return f"Assumes that {how}; pass --prior FILE to use your own values. {without}."
+    return f"Assumes that {how}; pass --prior FILE to use your own values."
 
 
 def _largest(option: Option) -> str:
@@ -219,16 +219,16 @@ def _promise(option: Option) -> str:
     subject = "the estimate" if single else f"each of {workload.what}"
     if ", " in workload.what:
         subject = f"each estimate ({workload.what})"
-    p = percent(option.probability)
-    scale = " on the scale [-1, 1]" if numeric else ""
-    each = f"{subject} will be within {_plus_minus(option.tolerance_each)}{scale} with {p} probability"
     if not math.isfinite(option.tolerance_each):
         return f"no bound holds for {subject}, because {_TOO_FEW}"
+    shares = "; shares: [0, 1]" if numeric and option.workload.categorical else ""
+    under = percent(option.probability) + " probability" + f"; {_SCALE}{shares}" * numeric
+    each = f"{subject} will be within {_plus_minus(option.tolerance_each)}"
     if single:
-        return each
+        return f"{each} ({under})"
     if option.tolerance_joint > useless:
-        return f"{each}; no useful bound holds for all of them at once, because {_TOO_FEW}"
-    return f"{each}, and all of them at once within {_plus_minus(option.tolerance_joint)}"
+        return f"{each} ({under}); no useful bound holds for all of them at once, because {_TOO_FEW}"
+    return f"{each}, and all of them at once within {_plus_minus(option.tolerance_joint)} ({under})"
 
 
 def _promise_own(plan: Plan) -> str:
@@ -240,8 +240,8 @@ def _promise_own(plan: Plan) -> str:
         _own(plan, {name: plan.own_units[name][of] for name in names}) for of in ("each", "all")
     )
     if len(names) == 1 and "coordinates of " not in each:
-        return f"the margin of error {each} holds with {p} probability"
-    return f"each of the margins of error {each} holds with {p} probability; all of these at once: {together}"
+        return f"the margin of error is {each} ({p} probability)"
+    return f"the margins of error are {each}; jointly they are {together} ({p} probability)"
 
 
 def _plus_minus(x: float) -> str:
@@ -254,9 +254,13 @@ def _tolerance_result(plan: Plan) -> str:
         return ""
     own = _own(plan, plan.requested_in_units)
     scaled = f"±{number(plan.requested)}" + (f" of a range scaled to [-1, 1] ({own})" if own else "")
-    each, joint = percent(option.probability_within), percent(option.joint_probability_within)
-    words = f"The tolerance {own if plan.requested_own else scaled} is met with {each} probability"
-    return f"{words}." if each == joint else f"{words} by each estimate, and with {joint} by all at once."
+    words = f"The tolerance {own if plan.requested_own else scaled} is met with"
+    each, joint = (
+        percent(min(p, _NEARLY)) for p in (option.probability_within, option.joint_probability_within)
+    )
+    if each == joint:
+        return f"{words} {each} probability."
+    return f"{words} {each} probability by each estimate, and with {joint} by all of them at once."
 
 
 def _units(plan: Plan) -> str:
@@ -265,14 +269,15 @@ def _units(plan: Plan) -> str:
         return ""
     numbers = [d.name for d in plan.best.schema.dimensions if not d.categories and d.name in plan.own_units]
     tolerances = _own(plan, {name: plan.own_units[name]["each"] for name in numbers})
-    return f"In own units, each: {tolerances}." if tolerances else ""
+    return f"Margins of error of each alone: {tolerances}." if tolerances else ""
 
 
 def _own(plan: Plan, tolerances: Mapping[str, float]) -> str:
-    """Tolerances of the first dimensions in their own units, each followed by the name of the unit."""
+    """Tolerances of the first dimensions in their own units, each with the names of unit and dimension."""
     words = []
     for name, tolerance in list(tolerances.items())[:3]:
         of = "coordinates of " if getattr(plan.best.schema[name], "length", 0) else ""
-        words.append(f"{of}{name} ±{number(tolerance)} {plan.unit(name)}".rstrip())
+        size = f"±{number(tolerance)} {plan.unit(name)}".rstrip()
+        words.append(f"{size} for {of}{name}")
     more = f" and {len(tolerances) - 3:,} more" if len(tolerances) > 3 else ""
     return ", ".join(words) + more
