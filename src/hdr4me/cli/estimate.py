@@ -15,11 +15,12 @@ from typer import Argument, Option
 from hdr4me.atomic import write_bytes, write_text
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import CONFIDENCE, JSON, QUANTILES, ROUND_NUMBER, File, Texts
-from hdr4me.cli.output import Watch, print_json, print_note, print_notes, print_table
+from hdr4me.cli.output import Watch, print_json, print_note, print_notes, print_table, with_digits_of
 from hdr4me.cli.reports import say_rejected
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.answer import as_csv, as_html, as_parquet, draw
 from hdr4me.pages.html import provenance
+from hdr4me.pages.text import listed, pluralize
 
 if TYPE_CHECKING:
     from hdr4me.statistics import Answer
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
 
 _INTERVALS = ("conservative", "approximate", "average", "credible")
 _WORDS = {
-    "sd": "standard deviation", "mean_by": "mean of group", "share_by": "share of group", "chosen": "share choosing",
-    "distribution": "share", "histogram": "share", "share": "share with a value",
-    "correlation": "correlation with",
+    "sd": "standard deviation", "mean_by": "mean by", "share_by": "share by", "chosen": "share choosing",
+    "frequency": "share", "distribution": "share", "histogram": "share", "share": "share with a value",
 }  # fmt: skip
 _CONSERVATIVE = (
-    "Intervals of quantiles and ranges hold for any distribution of the values; --interval approximate gives narrower "
-    "ones."
+    "Intervals of quantiles, bins and variances hold for any distribution of the values; --interval approximate gives "
+    "narrower ones."
 )
 # A status of the answer, and what it means on the command line.
 _ROUND = ("give the number of the round", "give --round-number")
+_ROUNDED = ("estimate", "standard_error", "lower", "upper")
 COLUMNS = ("dimension", "category", "estimate", "standard_error", "lower", "upper", "answers", "status")
 
 
@@ -55,7 +56,8 @@ def estimate(
         str,
         Option(
             metavar="<kind>",
-            help="conservative; approximate (narrower, for distributions); with --recalibrate: average or credible.",
+            help="conservative; approximate (narrower; for quantiles, histograms and variances); with --recalibrate also "
+            "average (average coverage over dimensions) or credible (Bayesian).",
         ),
     ] = "conservative",
     quantiles: QUANTILES = None,
@@ -63,13 +65,20 @@ def estimate(
         Texts,
         Option(
             metavar="<bins or name=edges>",
-            help="Histograms with this number of bins, or of one dimension, such as pay=0,10,50 (repeatable).",
+            help="Also estimate histograms with this number of bins, or of one dimension, such as pay=0,10,50 (repeatable).",
         ),
     ] = None,
-    variance: Annotated[bool, Option("--variance", help="Variances and standard deviations.")] = False,
-    correlation: Annotated[Texts, Option(metavar="<a,b>", help="A correlation (repeatable).")] = None,
+    variance: Annotated[
+        bool, Option("--variance", help="Also estimate variances and standard deviations.")
+    ] = False,
+    correlation: Annotated[
+        Texts, Option(metavar="<a,b>", help="Also estimate a correlation (repeatable).")
+    ] = None,
     by: Annotated[
-        str | None, Option(metavar="<dimension>", help="Means and shares in each category of this dimension.")
+        str | None,
+        Option(
+            metavar="<dimension>", help="Also estimate means and shares in each category of this dimension."
+        ),
     ] = None,
     pair_counts: Annotated[
         File, Option(help="Joint counts for --correlation and --by, from tally --count-pair.")
@@ -95,8 +104,8 @@ def estimate(
     """Estimate means (in your units), frequencies and other statistics with confidence intervals.
 
     Estimates are unbiased and never clipped, so noise can move them outside the range. --recalibrate trades bias for
-    lower variance. Methods: auto, l1, l2, bayes, james_stein, sure, clip, zeros, none;
-    norm_sub and base_cut for frequencies.
+    lower variance: use auto unless you need one of l1, l2, bayes, james_stein, sure, clip, zeros, none; or, for
+    frequencies, norm_sub, base_cut.
 
     Example: hdr4me estimate week.tally --quantiles 0.5,0.9 --recalibrate auto --output answer.csv
     """
@@ -110,7 +119,9 @@ def estimate(
     if to_stdout and json:
         raise InvalidInput("--output - and --json both write to standard output: use one of them")
     if simultaneous and recalibrate is not None:
-        raise InvalidInput("--simultaneous and --recalibrate cannot be combined: use one of them")
+        raise InvalidInput(
+            "--simultaneous and --recalibrate cannot be combined: re-calibrated estimates have no simultaneous intervals"
+        )
     if recalibrate is None and interval in ("average", "credible"):
         raise InvalidInput(f"--interval {interval} needs --recalibrate: give both")
     if later_round and (recalibrate is not None or quantiles or histogram or variance or correlation or by):
@@ -154,7 +165,10 @@ def estimate(
             )
             with watch(f"intervals: {answer.statistics[0]}" if len(answer) else "intervals"):
                 rows += answer.table(confidence, simultaneous=simultaneous, kind=kind)
-    title = f"{found.n_reports:,} reports, {100 * confidence:g} % confidence intervals"
+    asked = f"each answers {tally.survey.sampled} of {pluralize(len(tally.survey.questions), 'question')}"
+    title = f"{found.n_reports:,} reports ({asked})"
+    if any(row["lower"] is not None for row in rows):
+        title += f", {100 * confidence:g} % confidence intervals"
     made = provenance(tally.survey.fingerprint, tally.survey.epsilon, confidence)
     shown: list[dict[str, Any]] = rows
     notes: list[str] = []
@@ -189,7 +203,7 @@ def estimate(
         return
     if csv is None and parquet is None:
         several_rows = " (joint for all rows)" if simultaneous else ""
-        _show(title + several_rows, columns, shown, approximate, tally.survey.schema)
+        _show(title + several_rows, columns, shown, approximate, tally.survey.schema, by)
     else:
         notes = []
     if advice and sum(map(isnan, final.standard_error)) > sum(map(isnan, found.standard_error)):
@@ -208,21 +222,29 @@ def _show(
     shown: Sequence[dict[str, Any]],
     approximate: bool,
     schema: Schema,
+    by: str | None,
 ) -> None:
     """Print the table grouped by dimension, without empty columns, and its footnotes."""
     places = {row["dimension"]: i for i, row in reversed(list(enumerate(shown)))}
     table, marks = [], dict[str, str]()
     for row in sorted(shown, key=lambda row: places[row["dimension"]]):
-        texts = [str(row.get("status") or "ok").replace(*_ROUND), *str(row.get("note") or "").split("; ")]
+        status = str(row.get("status") or "ok").replace(*_ROUND)
+        status = f"no interval, because responses {status}" if status.startswith("may be stale") else status
+        texts = [status, *str(row.get("note") or "").split("; ")]
         texts = [x for x in texts if x not in ("", "ok") and (approximate or "approximate" not in x)]
         texts += _beside_the_range(row, schema)
         letters = sorted(marks.setdefault(text, _letter(len(marks))) for text in texts)
-        table.append(_in_words(row) | {"status": None, "note": " ".join(letters)})
+        error = row["standard_error"]
+        if error is None and row["lower"] is not None and row["upper"] is not None:
+            error = (row["upper"] - row["lower"]) / 4
+        table.append(_in_words(row, by) | {"status": None, "note": " ".join(letters)})
+        table[-1] |= {name: with_digits_of(error, row[name]) for name in _ROUNDED}
     used = [c for c in (*columns, "unit", "note") if any(row.get(c) not in (None, "") for row in table)]
     cells = [[row.get(column) for column in used] for row in table]
     for line, before in reversed(list(zip(cells[1:], cells, strict=False))):
         line[0] = "" if line[0] == before[0] else line[0]
-    heads = {"category": "category or range"} if any(row["statistic"] == "share" for row in table) else {}
+    bins = any(row["statistic"] in ("distribution", "histogram") for row in shown)
+    heads = {"category": "category or bin"} if bins else {}
     print_table(title, [heads.get(column, column.replace("_", " ")) for column in used], cells)
     for text, letter in marks.items():
         typer.echo(f"{letter}: {text}")
@@ -245,12 +267,12 @@ def _beside_the_range(row: dict[str, Any], schema: Schema) -> list[str]:
     ] * outside
 
 
-def _in_words(row: dict[str, Any]) -> dict[str, Any]:
-    """A row whose statistic is in words, with the parameter of the statistic."""
+def _in_words(row: dict[str, Any], by: str | None) -> dict[str, Any]:
+    """A row whose statistic is in words, with the parameter of the statistic, or the dimension of the groups."""
     name, of = row["statistic"], row.get("category")
-    if name == "quantile":
-        return row | {"statistic": f"{name} {of}", "category": None}
-    return row | {"statistic": _WORDS.get(name, name)}
+    if name in ("quantile", "correlation"):
+        return row | {"statistic": f"{name} {'with ' if name == 'correlation' else ''}{of}", "category": None}
+    return row | {"statistic": f"{_WORDS.get(name, name)} {by if name.endswith('_by') else ''}".rstrip()}
 
 
 def _letter(i: int) -> str:
@@ -327,8 +349,8 @@ def _of_two(
     if pairs is not None and counts is not None:
         left_out = [name for name, group in grouped if not counts.holds(name, group)]
         grouped = [pair for pair in grouped if pair[0] not in left_out]
-        for name in left_out:
-            print_note(f"{name} is left out, because {pairs} has no joint counts of {name} and {by}")
+        if left_out:
+            print_note(f"{pairs} has no joint counts with {by} of {listed(left_out)}: they are left out")
     asked = [("correlation", pair) for pair in wanted]
     asked += [("mean_by" if attributes[pair[0]].is_number else "share_by", pair) for pair in grouped]
     return [tally.ask(statistic, pair, pair_counts=counts) for statistic, pair in asked]
@@ -354,10 +376,12 @@ def _pair_counts(
     if pairs is not None:
         return PairCounts.load(pairs)
     if not reports:
+        a, b = apart[0]
         raise InvalidInput(
-            "--correlation and --by need reports that answer both questions: create the survey with --sampled 2 and "
-            "give --pair-counts FILE (written by hdr4me tally --count-pair a,b), or ask both as one question (numbers: "
-            "hdr4me survey --pair-question a,b; categories: --tables a,b)"
+            f"--correlation and --by need joint counts: give --pair-counts FILE, from hdr4me tally --count-pair {a},{b}"
+            if tally.survey.sampled > 1
+            else "--correlation and --by need reports that answer both questions: create the survey with --sampled 2, "
+            "or with both as one question (--pair-question a,b for numbers, --tables a,b for categories)"
         )
     counts = PairCounts(tally.survey, apart)
     for path in reports:

@@ -13,6 +13,7 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from decimal import Decimal
 from typing import Any
 
 from hdr4me.errors import printable
@@ -83,7 +84,8 @@ def print_notes(notes: Sequence[str], verbose: bool, most: int = _NOTES) -> None
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table on standard output; texts are aligned left, numbers right.
 
-    If the table is too wide, texts and headings are wrapped between words. Words and numbers are not broken.
+    Numbers have three significant digits; an estimate has those of its standard error (`with_digits_of`). If the table
+    is too wide, texts and headings are wrapped between words. Words and numbers are not broken.
     """
     from rich.console import Console
 
@@ -121,7 +123,9 @@ def _cell(item: object) -> str:
     if isinstance(item, float):
         if item != item:
             return ""
-        return f"{item:,.0f}" if 1e5 <= abs(item) < 1e9 else f"{item:,.5g}"
+        return f"{item:,.0f}" if 999.5 <= abs(item) < 1e9 else f"{item:.3g}"
+    if isinstance(item, Decimal):
+        return f"{item:,f}"
     if isinstance(item, int) and not isinstance(item, bool):
         return f"{item:,}"
     return "" if item is None else printable(str(item))
@@ -132,6 +136,17 @@ def probability(p: float) -> float | str:
     if p < 0.001:
         return "< 0.001"
     return "> 0.999" if p > 0.999 else p
+
+
+def with_digits_of(error: float | None, value: float | None) -> Decimal | float | None:
+    """An estimate rounded to two significant digits of its standard error; `value` itself if the error is unknown.
+
+    >>> with_digits_of(0.36703, 13.8692), with_digits_of(0.00647, 0.1), with_digits_of(None, 13.8692)
+    (Decimal('13.87'), Decimal('0.1000'), 13.8692)
+    """
+    if value is None or error is None or not (math.isfinite(value) and 1e-9 < error < math.inf):
+        return value
+    return Decimal(f"{value:.{max(0, 1 - math.floor(math.log10(error)))}f}") + 0  # no minus before a zero
 
 
 def _bar(label: str, total: int | None, *columns: Any) -> tuple[Any, Any]:

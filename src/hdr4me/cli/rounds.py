@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +9,7 @@ from typer import Argument, Option
 
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import CONFIDENCE, JSON, OUTPUT, File
-from hdr4me.cli.output import print_json, print_note, print_table, working
+from hdr4me.cli.output import print_json, print_note, print_table, with_digits_of, working
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.html import provenance
 
@@ -31,8 +30,8 @@ def rounds(
     row_budget: Annotated[
         int | None,
         Option(
-            help="With memoized noise: for how many values of a question a device spends budget; default: the "
-            "survey's, or 1.",
+            help="With memoized noise: number of values of a question that a device answers with new noise; default: "
+            "the survey's, or 1.",
             min=1,
         ),
     ] = None,
@@ -45,8 +44,8 @@ def rounds(
     """Compare the rounds of a repeated collection: average, last change and trend, with confidence intervals.
 
     Fresh noise is independent between rounds and averages out. Memoized responses repeat their noise for as long as a
-    value does not change, so their intervals are conservative. The row budget is the number of values of a question for
-    which a device spends budget. After that it repeats stored responses, and intervals allow for any change.
+    value does not change, so their intervals are conservative. The row budget is the number of values of a question
+    that a device answers with new noise. After that it repeats stored responses, and intervals allow for any change.
 
     Example: hdr4me rounds week-1.tally week-2.tally week-3.tally --noise memoized --output trend.svg
     """
@@ -82,17 +81,19 @@ def rounds(
         "change": difference(x, s, last - 1, last, memoized=memoized, stale=stale),
         "trend": slope(x, s, memoized=memoized, stale=stale),
     }
+    heads = ["dimension", "category", "last round", "average", "last change", "trend per round"]
     rows: list[dict[str, Any]] = []
     shown: list[list[object]] = []
     for i, named in enumerate(tables[-1]):
         row: dict[str, Any] = {key: named[key] for key in ("dimension", "category", "statistic")}
         row |= {"rounds": x[:, i].tolist(), "standard_errors": s[:, i].tolist()}
-        line = [named["dimension"], named["category"] or "", row["rounds"][-1]]
+        line: list[object] = [named["dimension"], named["category"] or ""]
+        line.append(with_digits_of(row["standard_errors"][-1], row["rounds"][-1]))
         for name, part in parts.items():
             value, reach = float(part.estimate[i]), float((z * part.standard_error + part.slack)[i])
             row[name] = {"estimate": value, "lower": value - reach, "upper": value + reach}
             possible = part.weight / 2 * _width(loaded[0].survey, named)
-            line.append(_with_margin(value, reach, possible))
+            line.append(_with_margin(value, reach) if reach < possible else "")
         rows.append(row)
         shown.append(line)
     if png is not None:
@@ -117,34 +118,34 @@ def rounds(
             }
         )
         return
+    # With two rounds the trend is the change.
+    used = [j for j in range(len(heads) - (last == 1)) if any(line[j] != "" for line in shown)]
     print_table(
         f"{len(x)} rounds, {_NOISE[noise]}; ± is the margin of error with {100 * confidence:g} % confidence",
-        ["dimension", "category", "last round", "average", "last change", "trend per round"],
-        shown,
+        [heads[j] for j in used],
+        [[line[j] for j in used] for line in shown],
     )
     for remark in notes:
         print_note(remark)
     if stale.any():
         print_note(
-            f"{stale_note(row_budget)} If the devices have another row budget, give --row-budget; if they draw new "
-            "noise in each round, give --noise fresh."
+            f"{stale_note(row_budget)} Give --row-budget if it is larger, or --noise fresh if devices draw new noise."
         )
+    elif any("" in line[2:] for line in shown):
+        print_note("A cell is empty if its interval contains every possible value: more reports are needed.")
     elif memoized:
         print_note(
             "Memoized responses repeat their noise, which does not average out: the intervals are conservative."
         )
 
 
-def _with_margin(value: float, margin: float, possible: float) -> str:
-    """A value with its margin of error, which has two digits; or that there is no bound.
+def _with_margin(value: float, margin: float) -> str:
+    """A value with its margin of error.
 
-    >>> _with_margin(45.3817, 0.984, 60.0), _with_margin(0.3441, 1.1418, 1.0)
-    ('45.38 ± 0.98', '0.3441, no bound')
+    >>> _with_margin(45.3817, 0.984)
+    '45.38 ± 0.98'
     """
-    if margin >= possible:
-        return f"{value:.4g}, no bound"
-    digits = max(0, 1 - math.floor(math.log10(margin))) if margin > 0 else 4
-    return f"{value:,.{digits}f} ± {margin:,.{digits}f}"
+    return f"{with_digits_of(margin, value):,} ± {with_digits_of(margin, margin):,}"
 
 
 def _width(survey: Survey, row: dict[str, Any]) -> float:
@@ -180,8 +181,8 @@ def refine(
 ) -> None:
     """Create the survey of a second round, with ranges narrowed to the values found in a pilot: less noise, same ε.
 
-    Only users who did not answer the pilot answer the second round. If ranges are narrowed, a part of them (a control
-    group) answers the pilot's survey. Combine all with
+    Only users who did not answer the pilot answer the second round. If ranges are narrowed, a part of these users (a
+    control group) answers the pilot's survey. Combine all with
     hdr4me estimate pilot.tally --later-round next.tally --later-round control.tally, and --same-population if users
     were assigned to the rounds at random.
 
@@ -213,21 +214,25 @@ def refine(
             [
                 name,
                 *("" if low is None else f"{low:g} to {high:g}" for low, high in pairs),
-                f"{100 * survey.sampled * weight / total:.0f} %",
+                f"{100 * survey.sampled * weight / total:.1f} %",
             ]
             for name, pairs, weight in ((row[0], (row[1:3], row[3:5]), row[6]) for row in rows)
         ]
         print_table(
             f"Questions of a second round, after a pilot of {tally.n_reports:,} reports",
-            ["dimension", "range", "next range", "probability of the question"],
+            ["dimension", "range", "next range", "share of users asked"],
             shown,
         )
         if narrower:
             gain = max(own.gain for own in narrower.values())
             print_note(
-                f"Give this survey to a random {100 * (1 - control):.0f} % of the next users, the pilot survey to the "
-                f"other {100 * control:.0f} % (control group): intervals become up to {gain:.2g} times narrower."
+                f"Give this survey to a random {100 * (1 - control):.0f} % of the new users and the pilot survey to "
+                f"the other {100 * control:.0f} % (control group). Intervals become at most "
+                f"{100 * (1 - 1 / gain):.0f} % narrower."
             )
         else:
-            print_note("No range is narrowed: intervals of a second round would not be narrower.")
+            print_note(
+                "No range is narrowed, because that would not make intervals narrower. Only the mechanisms and the "
+                "shares of users asked may differ from the pilot."
+            )
     print_note(f"wrote {output}")

@@ -11,7 +11,7 @@ from typer import Argument, Option
 from hdr4me.atomic import replacing, write_text
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import CONFIDENCE, JSON, ROUND_NUMBER, File, Texts
-from hdr4me.cli.output import print_json, print_note, print_table, working
+from hdr4me.cli.output import print_json, print_note, print_table, with_digits_of, working
 from hdr4me.pages import html as pages
 from hdr4me.pages.answer import as_csv
 from hdr4me.pages.html import provenance
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from hdr4me.contingency import Contingency
 
 _SYNTHETIC = (
-    "Synthetic records preserve the fitted tables. They do not preserve associations that no question asks together, "
-    "or that are weaker than the noise."
+    "Synthetic records preserve the fitted tables, but no association between attributes that are asked apart, or that "
+    "is weaker than the noise."
 )
+
+_DIRECT = "Intervals are those of the direct estimates, extended to the fitted share: the fit does not shorten them."
 
 
 def tables(
@@ -43,7 +45,7 @@ def tables(
 ) -> None:
     """Estimate tables of several attributes, their associations, and synthetic records, from joint questions.
 
-    All tables are marginals of one joint distribution, which is fitted to all answers as closely as the noise allows.
+    All tables are marginals of one joint distribution, which is fitted to all answers, so they agree with each other.
     Create the survey with: hdr4me survey schema.toml --tables pairs. Without joint questions, the tables assume
     independence.
 
@@ -101,15 +103,25 @@ def tables(
         ]
         print_table(f"Association of attributes (Cramér's V), {percent} confidence intervals",
                     ["first", "second", "Cramér's V", "lower", "upper"], shown)  # fmt: skip
+        if any(row["cramers_v"] == 0 for row in associations[:20]):
+            print_note("Cramér's V is 0 where the association is smaller than the noise.")
     for one in chosen:
-        shown = [list(row.values()) for row in one.rows()]
-        print_table(f"Shares, {percent} confidence intervals", [*one.names, "share", "lower", "upper"], shown)
+        shown, names, heads, title = [], one.names, ["share"], f"Shares of {' × '.join(one.names)}"
+        if any(row["lower"] is not None for row in one.rows()):
+            heads, title = ["share", "lower", "upper"], f"{title}, {percent} confidence intervals"
+        for row in one.rows():
+            error = None if row["lower"] is None else (row["upper"] - row["lower"]) / 4
+            shown.append([*(row[key] for key in names), *(with_digits_of(error, row[key]) for key in heads)])
+        print_table(title, [*names, *heads], shown)
+    if any(one.measured for one in chosen):
+        print_note(_DIRECT)
     for note in dict.fromkeys([INDEPENDENT] * found.independent + [x.note for x in chosen if x.note]):
         print_note(note)
     for note in notes:
         print_note(note)
     if people is not None:
-        print_note(f"{_SYNTHETIC} Wrote {rows:,} records to {synthetic}.")
+        print_note(_SYNTHETIC)
+        print_note(f"wrote {rows:,} synthetic records to {synthetic}")
 
 
 def _write(people: Any, path: Path) -> None:
@@ -141,7 +153,6 @@ def _page(
         picture = [pages.figure(one.plot(), name)] if len(one.names) == 2 else []
         why = [pages.paragraph(one.note)] if one.note else []
         parts.append(pages.section(name, *picture, *why, cells))
-    how = "Intervals are those of the direct estimates, extended to the fitted share: the fit does not shorten them."
     return pages.page(
-        title, f"Tables of several attributes, fitted to the answers of all questions. {how}", *parts
+        title, f"Tables of several attributes, fitted to the answers of all questions. {_DIRECT}", *parts
     )
