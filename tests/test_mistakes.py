@@ -82,7 +82,7 @@ PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
     "rows of a statistic with a typo": (lambda: ANSWER.of("frequencies"), "did you mean 'frequency'"),
     "confidence as text": (
         lambda: Any_.ask(TALLY, "mean").table("95 %"),
-        "must lie strictly between 0 and 1",
+        "a number between 0 and 1, such as 0.95",
     ),
     "method with a typo": (lambda: ANSWER.recalibrate("bays"), "did you mean 'bayes'"),
     "one choice as an object": (

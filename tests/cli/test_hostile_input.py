@@ -154,4 +154,4 @@ def test_a_full_quarantine_gives_a_note(
     assert outcome.code == 0
     assert "more are only counted" in outcome.err
     assert (tmp_path / "q").stat().st_size < 3500
-    assert "1,000 reports rejected: not a report" in outcome.err
+    assert "1,000 of 1,001 reports rejected: 1,000 not a report" in outcome.err

@@ -50,7 +50,7 @@ def test_correlation_and_groups_from_pairs_and_from_reports(run, folder):
     asked = ("--correlation", "age,income", "--by", "region", "--json")
     from_pairs = run("estimate", folder / "day.tally", "--pair-counts", folder / "day.tally.pairs", *asked)
     from_reports = run("estimate", folder / "reports.parquet", "--survey", folder / "survey.json", *asked)
-    assert "has no joint counts of income and region" in from_pairs.err
+    assert "has no joint counts with region of income" in from_pairs.err
     first, second = (
         {(r["statistic"], r["dimension"], r["category"]): r["estimate"] for r in outcome.json["rows"]}
         for outcome in (from_pairs, from_reports)

@@ -82,7 +82,7 @@ def test_advice_offers_auto_where_a_method_helps_less() -> None:
     rng = np.random.default_rng(5)
     theta = np.where(np.arange(200) % 2 == 0, 0.5, -0.5)
     found = recalibrate(theta + 0.1 * rng.normal(size=200), np.full(200, 0.1), "clip")
-    assert "auto has" in found.advice
+    assert "with auto it is" in found.advice
     assert "increases the error" not in found.advice
 
 
@@ -101,7 +101,7 @@ def test_advice_offers_auto_where_a_method_helps_less() -> None:
 def test_the_advice_of_auto_does_not_recommend_another_method(means: list[float], sigma: float) -> None:
     found = recalibrate(means, sigma)
     assert "increases the error" not in found.advice
-    assert "auto has" not in found.advice
+    assert "with auto it is" not in found.advice
     assert found.error_ratio <= 1 + 1e-12  # rounding of a mean
 
 
@@ -117,7 +117,7 @@ def test_where_nothing_moved_the_error_is_what_it_was(method: str) -> None:
 def test_what_auto_would_give_is_what_auto_gives() -> None:
     x = np.linspace(-0.9, 0.9, 20)
     given = recalibrate(x, 0.05).expected_error_after
-    assert f"auto has {given:.3g}" in recalibrate(x, 0.05, "zeros").advice
+    assert f"with auto it is {given:.3g}" in recalibrate(x, 0.05, "zeros").advice
 
 
 def test_the_advice_reports_the_gain_of_clipping() -> None:

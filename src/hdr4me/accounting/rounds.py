@@ -4,10 +4,11 @@ Errors are independent if the noise is fresh or the users differ: Var Σ a_t x̂
 of the same users the errors of two rounds are dependent, and tallies do not show how strongly. For any dependence the
 standard error of Σ a_t x̂_t is at most Σ |a_t| s_t. This bound is reported for memoized responses.
 
-Memoized responses can also be stale. A device with a budget of K rows answers at most K different values of a question with
-new noise and then repeats a stored response, whatever the current value is. A device has visited at most t rows in round t, so
-rounds 1 to K are current. In a later round an unknown share of the responses is stale, and its estimate may differ from
-the current truth by any amount up to the width of the range. This *slack* is reported beside the standard error.
+Memoized responses can also be stale. A device with a budget of K rows answers at most K different values of a question
+with new noise and then repeats a stored response, whatever the current value is. A device has visited at most t rows in
+round t, so rounds 1 to K are current. In a later round an unknown share of the responses is stale, and its estimate may
+differ from the current truth by any amount up to the width of the range. This *slack* is reported beside the standard
+error.
 """
 
 from __future__ import annotations

@@ -170,10 +170,14 @@ class Audit:
         return log_upper(self.likelihood_ratio)
 
     @property
+    def proven(self) -> bool:
+        """Whether the likelihood ratio of a report is at most e^ε."""
+        return self.likelihood_ratio <= exp_lower(self.epsilon_declared)
+
+    @property
     def passed(self) -> bool:
         """Whether every channel passes, and the whole report."""
-        report_passes = self.likelihood_ratio <= exp_lower(self.epsilon_declared)
-        return report_passes and all(finding.passed for finding in self.findings)
+        return self.proven and all(finding.passed for finding in self.findings)
 
 
 def audit(survey: Survey, draws: int = 1_000_000, *, progress: Callable[[int], None] | None = None) -> Audit:

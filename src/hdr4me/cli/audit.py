@@ -34,7 +34,7 @@ _FINDING = {
 }  # fmt: skip
 _BOUNDS = ["dimension", "if they answer all questions", "if all answer this question"]
 _IMITATION = (
-    "Poisoned reports that imitate users with other values cannot be detected; the bounds hold for them, too."
+    "Poisoned reports that imitate users with other values are not detectable; the bounds above include them."
 )
 _MOST, _SHOWN = 40, 20  # rows of a figure, and dimensions of a table
 
@@ -42,7 +42,7 @@ _MOST, _SHOWN = 40, 20  # rows of a figure, and dimensions of a table
 def audit(
     survey: SURVEY,
     draws: Annotated[
-        int, Option(help="Simulated reports for each of the two values that the attack tries to distinguish.")
+        int, Option(help="Simulated reports for each of the two values of the attack.")
     ] = 1_000_000,
     tally: Annotated[File, Option(help="Test this tally for poisoned reports instead.")] = None,
     reports: Annotated[
@@ -136,13 +136,11 @@ def _fraction(ratio: Any) -> str:
 
 
 def _verdict(found: Audit) -> str:
-    from hdr4me.channels.proof import exp_lower
-
-    proven = found.likelihood_ratio <= exp_lower(found.epsilon_declared)
+    proof = "at most e^ε" if found.proven else "MORE than e^ε"
     return (
         f"The largest likelihood ratio of a report ({pluralize(found.sampled, 'answer')}) is "
-        f"{_fraction(found.likelihood_ratio)}, which is {'at most' if proven else 'MORE than'} e^ε for the "
-        f"declared ε = {found.epsilon_declared:g}. The survey {'passes' if found.passed else 'FAILS'}."
+        f"{_fraction(found.likelihood_ratio)}, which is {proof} for the declared ε = {found.epsilon_declared:g}. "
+        f"The survey {'passes' if found.passed else 'FAILS'}."
     )
 
 

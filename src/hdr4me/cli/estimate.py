@@ -56,8 +56,8 @@ def estimate(
         str,
         Option(
             metavar="<kind>",
-            help="conservative; approximate (narrower; for quantiles, histograms and variances); with --recalibrate also "
-            "average (average coverage over dimensions) or credible (Bayesian).",
+            help="conservative; approximate (narrower; for quantiles, histograms and variances); with --recalibrate "
+            "also average (average coverage over dimensions) or credible (Bayesian).",
         ),
     ] = "conservative",
     quantiles: QUANTILES = None,
@@ -65,7 +65,8 @@ def estimate(
         Texts,
         Option(
             metavar="<bins or name=edges>",
-            help="Also estimate histograms with this number of bins, or of one dimension, such as pay=0,10,50 (repeatable).",
+            help="Also estimate histograms with this number of bins, or of one dimension, such as pay=0,10,50 "
+            "(repeatable).",
         ),
     ] = None,
     variance: Annotated[
@@ -120,7 +121,8 @@ def estimate(
         raise InvalidInput("--output - and --json both write to standard output: use one of them")
     if simultaneous and recalibrate is not None:
         raise InvalidInput(
-            "--simultaneous and --recalibrate cannot be combined: re-calibrated estimates have no simultaneous intervals"
+            "--simultaneous and --recalibrate cannot be combined: re-calibrated estimates have no simultaneous "
+            "intervals"
         )
     if recalibrate is None and interval in ("average", "credible"):
         raise InvalidInput(f"--interval {interval} needs --recalibrate: give both")
@@ -207,9 +209,10 @@ def estimate(
     else:
         notes = []
     if advice and sum(map(isnan, final.standard_error)) > sum(map(isnan, found.standard_error)):
+        kept = interval in ("conservative", "approximate")
         advice[0] += (
             " Expected errors are mean squared errors, of means on the scale [-1, 1]. A changed estimate has no "
-            "standard error."
+            f"standard error{'; its interval is that of the unbiased estimate, limited to the range' * kept}."
         )
     if not approximate and any(answer.intervals is not None for answer in more):
         first.append(_CONSERVATIVE)

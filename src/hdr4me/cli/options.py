@@ -99,7 +99,7 @@ UNUSABLE = Annotated[
     bool,
     Option(
         "--allow-unusable",
-        help="Accept columns with undeclared missing values, or more than 5 % unusable values.",
+        help="Accept columns with missing values but no default, or with more than 5 % unusable values.",
     ),
 ]
 
@@ -304,11 +304,28 @@ def check_outputs(outputs: Sequence[File], inputs: Sequence[File] = ()) -> None:
         taken[os.path.realpath(path)] = "another output"
 
 
+def is_survey(path: Path) -> bool:
+    """Whether a file begins like a survey document."""
+    with path.open("rb") as file:
+        return b'"hdr4me-survey"' in file.read(256)
+
+
+def save_survey(survey: Survey, path: Path, *, force: bool | None = None) -> None:
+    """Write a survey; a file that contains another survey is replaced only with `force`, the option --force."""
+    if not force and path.is_file() and is_survey(path) and type(survey).load(path) != survey:
+        instead = "remove the file" if force is None else "replace it with --force"
+        raise InvalidInput(
+            f"{path} contains another survey, which is needed to count its reports: choose another name, or {instead}"
+        )
+    survey.save(path)
+    print_note(f"wrote {path}")
+
+
 def check_twice(paths: Sequence[Path]) -> None:
     """Print a note if a file is given twice: its reports are then counted twice."""
     resolved = [os.path.realpath(path) for path in paths]
     for path in sorted({path for path in resolved if resolved.count(path) > 1}):
-        print_note(f"warning: {Path(path).name} is given more than once, and is counted each time")
+        print_note(f"warning: {Path(path).name} is given more than once and is counted each time")
 
 
 def write_picture(path: Path, figure: Figure, made: Mapping[str, Any]) -> None:

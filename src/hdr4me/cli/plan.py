@@ -162,8 +162,7 @@ def plan(
         with working("designing the survey"):
             survey = best.survey(loaded)
     if output is not None and survey is not None:
-        survey.save(output)
-        print_note(f"wrote {output}")
+        opt.save_survey(survey, output)
     elif output is not None:
         print_note(f"{output} is not written, because the tolerance is not reached")
     made = provenance(None if survey is None else survey.fingerprint, best.epsilon, best.probability)

@@ -11,6 +11,7 @@ from hdr4me.cli import options as opt
 from hdr4me.cli.options import ENGINE, JSON, MASTER, OUTPUT, SURVEY, UNUSABLE, File, Read, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
+from hdr4me.pages.text import pluralize
 
 if TYPE_CHECKING:
     from hdr4me.engines import Engine
@@ -26,7 +27,12 @@ def perturb(
         list[str], Argument(help="Files, folders or patterns of records; - for standard input.")
     ],
     output: Annotated[
-        File, Option("--output", "-o", help="Write the reports to this .parquet, .arrow or .jsonl file.")
+        File,
+        Option(
+            "--output",
+            "-o",
+            help="Write the reports to this file (.parquet, .arrow, .feather, .jsonl, .json).",
+        ),
     ] = None,
     check_only: Annotated[
         bool, Option("--check-only", help="Print the data-quality report; write nothing.")
@@ -40,12 +46,13 @@ def perturb(
 ) -> None:
     """Randomize records into reports, with the operating system's cryptographic randomness.
 
-    Records have one column per dimension: Parquet, Arrow, CSV, JSON or Excel. Each run draws new noise
-    and spends the survey's whole budget again for every user, so publish the reports of one run only. The data-quality
-    report counts missing, unknown and out-of-range values of the true records; it is not private.
+    Records have one column per dimension: Parquet, Arrow, CSV, JSON or Excel. Each run spends the survey's whole budget
+    again for every user, so use the reports of one run only and delete the others. The data-quality report counts
+    missing, unknown and out-of-range values of the true records; it is not private.
 
     Example: hdr4me perturb survey.json records.parquet --output reports.parquet
     """
+    from hdr4me.io.quality import quality_path
     from hdr4me.survey import Survey
 
     if check_only == (output is not None):
@@ -75,7 +82,8 @@ def perturb(
         about = {"survey": document.fingerprint, "reports": n, "bytes_per_report": document.report_size}
         print_json({**about, "data_quality": quality.rows()})
     else:
-        print_note(f"wrote {n:,} reports of {document.report_size} bytes each to {output}")
+        print_note(f"wrote {n:,} reports of {pluralize(document.report_size, 'byte')} each to {output}")
+        print_note(f"wrote the data-quality report (not private) to {quality_path(output)}")
     if again:
         print_note(
             "warning: this replaces earlier reports of the same file; if those were published, do not publish these"
@@ -156,6 +164,10 @@ def tally(
         count = getattr(worker, "pair_counts", Local().pair_counts)
         together = count(list(reports), document, names) if names else None
     _save(found, output, json)
+    if found.rejected:
+        print_note(
+            f"wrote {quarantine}" if quarantine else "To keep rejected reports, give --quarantine FILE."
+        )
     if together is not None and beside is not None:
         together.save(beside)
         print_note(f"wrote {beside}")
@@ -189,5 +201,7 @@ def _save(found: Tally, output: Path, json: bool) -> None:
 
 def say_rejected(found: Tally) -> None:
     """Print the number of rejected reports by reason."""
-    for reason, number in found.rejected.items():
-        print_note(f"{number:,} reports rejected: {reason}")
+    if found.rejected:
+        rejected = sum(found.rejected.values())
+        reasons = ", ".join(f"{number:,} {reason}" for reason, number in found.rejected.items())
+        print_note(f"{rejected:,} of {pluralize(found.n_reports + rejected, 'report')} rejected: {reasons}")

@@ -57,7 +57,7 @@ def rounds(
     from hdr4me.tally import Tally
 
     opt.check("--noise", repr(noise), noise in ("memoized", "fresh"), "memoized or fresh")
-    opt.check("--confidence", confidence, 0 < confidence < 1, "a number between 0 and 1")
+    opt.check("--confidence", confidence, 0 < confidence < 1, "a number between 0 and 1, such as 0.95")
     if len(tallies) < 2:
         raise InvalidInput("a trend needs at least two tallies: use hdr4me estimate for one")
     (png,) = opt.outputs_of([output] if output else [], ".png")
@@ -195,7 +195,7 @@ def refine(
     tally = opt.load_sum(pilot)
     with opt.named_options(), working("designing"):
         survey, control, narrower = next_survey(tally, users=users)
-    survey.save(output)
+    opt.save_survey(survey, output)
     rows: list[list[Any]] = []
     for before, after in zip(tally.survey.schema, survey.schema, strict=True):
         if before.is_category:
@@ -235,4 +235,3 @@ def refine(
                 "No range is narrowed, because that would not make intervals narrower. Only the mechanisms and the "
                 "shares of users asked may differ from the pilot."
             )
-    print_note(f"wrote {output}")

@@ -47,13 +47,14 @@ def survey(
     memoized_epsilon: Annotated[
         float | None,
         Option(
-            help="Budget of memoized responses, with more noise in each report (two stages, as in RAPPOR)."
+            help="Budget of all reports of an unchanged record together, larger than --epsilon (memoized responses in "
+            "two stages, as in RAPPOR)."
         ),
     ] = None,
     row_budget: Annotated[
         int | None,
         Option(
-            help="With memoized responses: for how many values of a question a device spends budget.",
+            help="With memoized responses: number of values of a question that a device answers with new noise.",
             min=1,
         ),
     ] = None,
@@ -116,10 +117,11 @@ def survey(
     from hdr4me.survey import Schema, Survey
 
     opt.check_outputs([output], [source])
+    opt.outputs_of([output] if output else [], ".json", ".toml")
     given = {"--range": ranges, "--categories": categories, "--default": defaults, "--optional": optional}
     if _is_records(source):
         schema, declared = _from_records(read([source]), given)
-    elif _is_survey(source):
+    elif opt.is_survey(source):
         for parameter in context.command.params:
             key, given_by = str(parameter.name), context.get_parameter_source(str(parameter.name))
             if (
@@ -182,13 +184,7 @@ def survey(
     for warning in caught:
         print_note(f"warning: {warning.message}")
     if output is not None:
-        if not force and output.is_file() and _is_survey(output) and Survey.load(output) != made:
-            raise InvalidInput(
-                f"{output} contains another survey, which is needed to count its reports: choose another name, or "
-                "replace it with --force"
-            )
-        made.save(output)
-        print_note(f"wrote {output}")
+        opt.save_survey(made, output, force=force)
     _show(made, json, verbose, notes)
 
 
@@ -228,11 +224,6 @@ def explain(
         print_json({**about, "guess_of_one_half_becomes": guess(0.5, ratio), "markdown": page.markdown()})
     elif output is None:
         typer.echo(page.markdown(), nl=False)
-
-
-def _is_survey(path: Path) -> bool:
-    with path.open("rb") as file:
-        return b'"hdr4me-survey"' in file.read(256)
 
 
 def _is_records(source: Path) -> bool:
@@ -381,7 +372,7 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
     keys = ("mechanism", "epsilon", *(("bytes", "channel", "inputs", "counters") if verbose else ()))
     print_table(
         f"Survey {made.fingerprint[:12]}: each person answers {made.sampled} of "
-        f"{pluralize(len(made.questions), 'question')}; a report has ε = {made.epsilon:g} and "
+        f"{pluralize(len(made.questions), 'question')}; a report has ε = {made.epsilon:g} (proven) and "
         f"{pluralize(made.report_size, 'byte')}",
         ["questions", *("ε per answer" if key == "epsilon" else key for key in keys)],
         [
@@ -389,10 +380,13 @@ def _show(made: Survey, json: bool, verbose: bool, notes: Sequence[str] = ()) ->
             for group, channel in zip(names, channels, strict=True)
         ],
     )
-    notes = [
-        *notes,
-        f"Each report spends ε = {made.epsilon:g}; the ε of several reports of one person add up.",
-    ]
+    spent = f"Each report spends ε = {made.epsilon:g}; the ε of several reports of one person add up."
+    if made.memoized_epsilon > made.epsilon:
+        spent = (
+            f"One report spends ε = {made.epsilon:g}, and all reports of an unchanged record together spend "
+            f"ε = {made.memoized_epsilon:g}."
+        )
+    notes = [*notes, spent]
     if made.row_budget is not None:
         notes.append(
             f"Row budget {made.row_budget}: after round {made.row_budget}, memoized responses may be stale and "

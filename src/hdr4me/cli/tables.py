@@ -54,7 +54,7 @@ def tables(
     from hdr4me.contingency import tables as fitted_tables
     from hdr4me.contingency.tables import INDEPENDENT
 
-    opt.check("--confidence", confidence, 0 < confidence < 1, "a number between 0 and 1")
+    opt.check("--confidence", confidence, 0 < confidence < 1, "a number between 0 and 1, such as 0.95")
     html, png, csv = opt.outputs_of(outputs, ".html", ".png", ".csv")
     opt.check_outputs([synthetic, html, png, csv], tallies)
     loaded = opt.load_sum(tallies)
@@ -103,16 +103,18 @@ def tables(
         ]
         print_table(f"Association of attributes (Cramér's V), {percent} confidence intervals",
                     ["first", "second", "Cramér's V", "lower", "upper"], shown)  # fmt: skip
-        if any(row["cramers_v"] == 0 for row in associations[:20]):
+        if any(row["cramers_v"] < 1e-9 for row in associations[:20]):
             print_note("Cramér's V is 0 where the association is smaller than the noise.")
     for one in chosen:
-        shown, names, heads, title = [], one.names, ["share"], f"Shares of {' × '.join(one.names)}"
+        shown, heads, title = [], ["share"], f"Shares of {' × '.join(one.names)}"
         if any(row["lower"] is not None for row in one.rows()):
             heads, title = ["share", "lower", "upper"], f"{title}, {percent} confidence intervals"
         for row in one.rows():
             error = None if row["lower"] is None else (row["upper"] - row["lower"]) / 4
-            shown.append([*(row[key] for key in names), *(with_digits_of(error, row[key]) for key in heads)])
-        print_table(title, [*names, *heads], shown)
+            shown.append(
+                [*(row[key] for key in one.names), *(with_digits_of(error, row[key]) for key in heads)]
+            )
+        print_table(title, [*one.names, *heads], shown)
     if any(one.measured for one in chosen):
         print_note(_DIRECT)
     for note in dict.fromkeys([INDEPENDENT] * found.independent + [x.note for x in chosen if x.note]):

@@ -202,8 +202,8 @@ def _sent(survey: Survey) -> list[Block]:
         f"the device could send this report, and nothing else: `{_cut(report)}`",
         "The long hexadecimal number identifies the survey. In each answer the first number is the question "
         f"(0 is the first one), and the other numbers are the randomized value. {fresh}The report contains no name, "
-        "no time and "
-        "no identifier of you or of the device. It does not show whether a value is missing or unusual.",
+        "no time and no identifier of you or of the device. A random identifier goes with it, so that it is counted "
+        "once and can be deleted. It does not show whether a value is missing or unusual.",
     )
 
 

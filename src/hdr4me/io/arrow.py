@@ -63,7 +63,7 @@ def file_errors(path: FilePath, kind: str, *, quoted: bool = True) -> Iterator[N
     except BROKEN as error:
         if isinstance(error, InvalidInput | FileNotFoundError | PermissionError | IsADirectoryError):
             raise
-        reason = str(error).partition("\n")[0] if quoted else "it cannot be read"
+        reason = str(error).partition("\n")[0].partition(". ")[0] if quoted else "it cannot be read"
         raise FormatError(f"{path} is not a complete {kind} file: {reason or type(error).__name__}") from None
 
 

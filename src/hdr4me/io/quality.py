@@ -98,23 +98,23 @@ class DataQuality:
                 found.append((f"{name}: {what} {effect}, which biases the answer", True))
         return found
 
-    def notes(self) -> list[str]:
-        """A sentence for each kind of faulty values above 1 % of a column, with their treatment."""
-        return [f"column {name!r}: {sentence}" for name, sentence in self._notes()]
+    def notes(self, above: float = _REPORTED) -> list[str]:
+        """A sentence for each kind of faulty values above this share of a column, with their treatment."""
+        return [f"column {name!r}: {sentence}" for name, sentence in self._notes(above)]
 
     def remarks(self) -> dict[str, str]:
         """The notes on each dimension, for the rows of an answer."""
         by_dimension: dict[str, str] = {}
-        for name, sentence in self._notes():
+        for name, sentence in self._notes(_REPORTED):
             by_dimension[name] = f"{by_dimension[name]}; {sentence}" if name in by_dimension else sentence
         return by_dimension
 
-    def _notes(self) -> list[tuple[str, str]]:
+    def _notes(self, above: float) -> list[tuple[str, str]]:
         return [
             (dimension.name, f"{_share(row[name], row['read'])} are {fault.what} {fault.effect}")
             for dimension, row in zip(self.schema, self.rows(), strict=True)
             for name, fault in dimension.faults().items()
-            if fault.effect and row[name] > _REPORTED * row["read"]
+            if fault.effect and row[name] > above * row["read"]
         ]
 
 
@@ -137,7 +137,7 @@ def check_quality(quality: DataQuality, *, allow_unusable: bool = False) -> None
 
 def refusal(
     unusable: Sequence[str],
-    remedy: str = "To accept such columns as they are, use allow_unusable=True (--allow-unusable)",
+    remedy: str = "To accept the columns as they are, use allow_unusable=True (--allow-unusable)",
 ) -> InvalidInput:
     """The error for columns that are refused: what is wrong, and what to do."""
     more = f"; {len(unusable) - 3:,} more columns" if len(unusable) > 3 else ""
@@ -152,9 +152,7 @@ def refusal(
     if any("not numbers" in sentence for sentence in unusable):
         advice.append("For numbers with other separators, give --thousands and --decimal")
     if any(UNDECLARED in sentence for sentence in unusable):
-        advice.append(
-            "To accept missing or unknown values, declare default or optional in the schema (--default, --optional)"
-        )
+        advice.append("Correct the values, or declare one of the two (hdr4me survey --default, --optional)")
     return InvalidInput(". ".join([*advice, remedy]))
 
 

@@ -142,7 +142,9 @@ def read_delimited(
     if names is None:
         names = header
     elif missing := [name for name in names if name not in set(header)]:
-        raise FormatError(f"{text.name} has no column {_not_there(missing, header, mark)}")
+        raise FormatError(
+            f"{text.name} has no column {_not_there(missing, header, mark, known=len(missing) < len(names))}"
+        )
     types: Any = {name: pa.binary() for name in names}
     convert = pv.ConvertOptions(
         column_types=types, include_columns=list(names), strings_can_be_null=True, null_values=[""]
@@ -169,8 +171,8 @@ def _breaks(line: str) -> int:
     return line.endswith(("\n", "\r"))
 
 
-def _not_there(missing: Sequence[str], header: Sequence[str], mark: str) -> str:
-    """The rest of an error about missing columns; it names others only if the first line is known to be a header."""
+def _not_there(missing: Sequence[str], header: Sequence[str], mark: str, *, known: bool) -> str:
+    """The rest of an error about missing columns; `known` if the first line has other columns, so it is a header."""
     names = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
     near = {_simplified(name): name for name in header}
     for name in missing:
@@ -178,6 +180,8 @@ def _not_there(missing: Sequence[str], header: Sequence[str], mark: str) -> str:
             return f"{name!r} alone: several columns have this name; use {name + ' (1)'!r}, {name + ' (2)'!r} ..."
         if _simplified(name) in near:
             return f"{name!r}; did you mean {near[_simplified(name)]!r}?"
+    if known:
+        return names
     by = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}.get(mark, repr(mark))
     return (
         f"{names}: its first line has {len(header):,} field{'s' * (len(header) > 1)}, "

@@ -45,7 +45,7 @@ _NAMES = {
     "james_stein_mean": "James–Stein shrinkage towards the mean",
     "bayes": "Hierarchical Bayes",
     "bayes_by_noise": "Hierarchical Bayes for each level of noise",
-    "structure": "Average of the declared curves and groups and of hierarchical Bayes",
+    "structure": "Average of two methods (declared curves or groups; hierarchical Bayes)",
     "none": "The means are unchanged",
 }
 _MODELS = {
@@ -210,8 +210,8 @@ def _advise(result: Recalibration, best: float | None, probabilities: dict[str, 
     line, before, after = _NAMES[result.used], result.expected_error_before, result.expected_error_after
     if best is None and result.used == "clip" and np.array_equal(result.enhanced_mean, result.estimated_mean):
         return (
-            "Unchanged, because all are in the range and shrinkage would not significantly reduce the expected error "
-            f"({before:.3g})."
+            "Unchanged, because all are in the range and shrinkage would not significantly reduce the mean squared "
+            f"error ({before:.2g})."
         )
     if result.used == "bayes" and probabilities:
         model = max(probabilities, key=lambda name: probabilities[name])
@@ -230,7 +230,7 @@ def _advise(result: Recalibration, best: float | None, probabilities: dict[str, 
             else f": expected error {errors}"
         )
     if best is not None and after > _TOLERANCE * best:
-        line += f"; auto has {'at most ' if result.expected_error_is_bound else ''}{best:.3g}"
+        line += f"; with auto it is {'at most ' if result.expected_error_is_bound else ''}{best:.3g}"
     return f"{line}."
 
 

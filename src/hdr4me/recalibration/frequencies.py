@@ -105,8 +105,8 @@ def recalibrate_frequencies(
         f"{f.size} frequencies were negative and their sum was {f.sum():.4g}; expected error {before:.3g} before, "
         f"{after.value:.3g} ± {after.standard_error:.1g} after{f' ({worse})' if worse else ''}."
     )
-    if used == "norm_sub" and same(answer, f).all():
-        line = f"unchanged, because none is negative and their sum is {f.sum():.4g} (expected error {before:.3g})."
+    if same(answer, f).all():
+        line = f"unchanged: no frequency is negative, and their sum is {f.sum():.4g}."
     return Distribution(out, used, line, share, before, after.value, after.standard_error)
 
 

@@ -98,9 +98,9 @@ def _cumulative(options: dict[str, Any]) -> Callable[[Dimension], Wanted]:
 
 def _quantile(options: dict[str, Any]) -> Callable[[Dimension], Wanted]:
     """The value that a share p of the values lies below."""
-    p = _numbers("p", options.pop("p", (0.25, 0.5, 0.75)), "shares strictly between 0 and 1")
+    p = _numbers("p", options.pop("p", (0.25, 0.5, 0.75)), "numbers between 0 and 1, such as 0.5")
     if p.min() <= 0.0 or p.max() >= 1.0:
-        raise InvalidInput.of("p", p.tolist(), "shares strictly between 0 and 1")
+        raise InvalidInput.of("p", p.tolist(), "numbers between 0 and 1, such as 0.5")
     labels = tuple(f"{share:.6g}" for share in p)
     return lambda _: (labels, partial(_quantiles, p=p))
 

@@ -28,7 +28,7 @@ def quantile(confidence: float, answers: ArrayLike, n_joint: int = 1) -> NDArray
     normal estimates is then at least `confidence`, whatever their correlation.
     """
     if not isinstance(confidence, int | float | np.floating) or not 0.0 < confidence < 1.0:
-        raise InvalidInput.of("confidence", confidence, "it must lie strictly between 0 and 1")
+        raise InvalidInput.of("confidence", confidence, "a number between 0 and 1, such as 0.95")
     outside = -np.expm1(np.log(confidence) / max(n_joint, 1))
     freedom = np.maximum(np.asarray(answers, np.float64) - 1.0, 1.0)
     return np.asarray(-stdtrit(freedom, outside / 2))

@@ -44,7 +44,7 @@ def loads(content: bytes, survey: Survey | None = None) -> Tally:
     try:
         header: Any = parse(first)
     except ValueError as error:
-        raise FormatError("not a tally: its first line is not JSON") from error
+        raise FormatError("not a tally, or damaged: its first line is not JSON") from error
     if not newline or not isinstance(header, dict) or header.get("format") != FORMAT:
         raise FormatError("not a tally, which hdr4me tally makes from reports")
     if type(header.get("version")) is not int or header["version"] != VERSION:

@@ -167,7 +167,7 @@ class PairCounts:
         try:
             header: Any = json.loads(first)
         except (ValueError, RecursionError) as error:
-            raise FormatError("not a file of pair counts: its first line is not JSON") from error
+            raise FormatError("not a file of pair counts, or damaged: its first line is not JSON") from error
         if not isinstance(header, dict) or header.get("format") != FORMAT or header.get("version") != VERSION:
             raise FormatError(f"not a file of pair counts of version {VERSION}")
         if header.get("checksum") != hashlib.sha256(data).hexdigest():
