@@ -54,7 +54,7 @@ def test_a_table_with_its_files(folder: Path, tmp_path: Path, capsys: pytest.Cap
     main(["tables", str(folder / "week.tally"), "--table", "sex,smoker", *options, "--rows", "500"])
     shown = capsys.readouterr()
     assert "Shares of sex × smoker, 95 % confidence intervals" in shown.out
-    assert "do not preserve associations" in shown.err
+    assert "no association between attributes that are asked apart" in shown.err
     assert all(path.stat().st_size > 100 for path in files)
     assert "the fit does not shorten them" in files[0].read_text("utf-8")
     assert pq.read_table(files[3]).num_rows == 500

@@ -352,7 +352,7 @@ def _retention(survey: Survey) -> list[Block]:
         "a round is open and for a grace period (7 days by default), so that they can be deleted by identifier. "
         "Then only the tally remains. The operator of another collector must declare its own retention.",
         "In many jurisdictions a randomized report is still personal data, because anyone who receives it with a "
-        "network address can link it to a person. The bound above holds in that case too.",
+        "network address can link it to a person. The bound of the proof holds in that case too.",
     )
 
 
