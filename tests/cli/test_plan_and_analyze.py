@@ -311,6 +311,7 @@ ONE = ("analyze", "--mechanism", "piecewise", "--epsilon", "1", "--users", "100"
             ("plan", "--users", "9", "--dims", "5"),
             "--epsilon or --tolerance is missing: give one of them",
         ),
+        (("plan", "--user", "9"), "No such option: --user; did you mean '--users'?"),
         (("plan", "--users", "0", "--dims", "5", "--epsilon", "1"), "--users 0 is not allowed"),
         ((*SMALL, "--mechanism", "users"), "--mechanism 'users' is not allowed"),
         ((*SMALL, "--output", "p.txt"), "--output p.txt is not allowed: its name must end in .json, .html"),

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from hdr4me.errors import HDR4MEError, printable
+from hdr4me.errors import HDR4MEError, nearest, printable
 
 __all__ = ["main"]
 
@@ -89,6 +89,8 @@ def _usage(error: Any) -> str:
     '--users must be a valid integer; see hdr4me --help'
     """
     text = getattr(error, "format_message", error.__str__)()
+    if similar := getattr(error, "possibilities", None):
+        text = error.message + nearest(error.option_name, similar)
     text = re.sub(r"Invalid value for '?(.*?)'?: Input should be ([^,]*).*", r"\1 must be \2", text)
     text = re.sub(
         r"Missing (argument|option) '(.*)'", lambda found: f"{_named(*found.groups())} is missing", text

@@ -17,6 +17,7 @@ from decimal import Decimal
 from typing import Any
 
 from hdr4me.errors import printable
+from hdr4me.pages.text import pluralize
 
 _NAME = 16  # a name in the first column is folded only if it is longer than this
 _WORD = 40  # a longer word may be broken to fit into a column
@@ -76,7 +77,7 @@ def print_notes(notes: Sequence[str], verbose: bool, most: int = _NOTES) -> None
     """Print at most `most` lines of notes, the most important first; all of them if `verbose`."""
     shown = list(notes if verbose else notes[:most])
     if len(shown) < len(notes):
-        shown[-1] += f" ({len(notes) - len(shown)} more: --verbose)"
+        shown[-1] += f" ({pluralize(len(notes) - len(shown), 'more note')}: --verbose)"
     for note in shown:
         print_note(note)
 
