@@ -37,7 +37,7 @@ def table_schema(schema: Schema, tables: str | int | Sequence[str | int | Sequen
         if not dimension.is_category:
             raise InvalidInput(
                 f"tables need categories, and dimension {dimension.name!r} is a number: give it edges in the schema, "
-                "such as edges = [0, 18, 65, 120], in place of low and high"
+                "such as edges=[0, 18, 65, 120], in place of low and high"
             )
     chosen: dict[frozenset[str], Sequence[str]] = {}
     for item in [tables] if isinstance(tables, str | int) else tables:
