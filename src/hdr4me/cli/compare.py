@@ -147,7 +147,9 @@ def analyze(
     print_table(title, ["quantity", "value"], rows)
     biases = law.bias([first + (last - first) * k / 64 for k in range(65)])
     if abs(biases).max() > 1e-9 and not discretized:
-        print_note(f"{mechanism} is biased: --discretized removes the bias, as a survey does")
+        print_note(
+            f"{mechanism} is biased, and margins include the bias; --discretized is the unbiased table of a survey."
+        )
     if dev.berry_esseen > 0.05:
         most = f"{100 * float(dev.berry_esseen):.0f} %"
         print_note(f"Small sample: probabilities may be off by up to {most} (Berry–Esseen bound).")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,7 +75,7 @@ def perturb(
                 print_json(about)
             else:
                 show_quality(quality)
-            _check_quality(quality, allow_unusable, notes=not json)
+            _check_quality(quality, allow_unusable, [] if json else quality.notes(above=0))
             return
         again = output.exists()
         n, quality = perturb_files(worker, files, document, output, allow_unusable)
@@ -98,21 +99,21 @@ def perturb_files(
 
     def on_quality(quality: DataQuality) -> None:
         found.append(quality)
-        _check_quality(quality, allow_unusable)
+        _check_quality(quality, allow_unusable, quality.notes())
 
     with progress("perturbing", opt.total_of(files.files())) as advance:
         n = worker.perturb(files, survey, output, progress=advance, on_quality=on_quality)
     return n, found[0]
 
 
-def _check_quality(quality: DataQuality, allow_unusable: bool, *, notes: bool = True) -> None:
-    """Warn of faulty values; refuse the columns of `DataQuality.refused` unless `allow_unusable`."""
+def _check_quality(quality: DataQuality, allow_unusable: bool, notes: Sequence[str]) -> None:
+    """Print the `notes` on faulty values; refuse the columns of `DataQuality.refused` unless `allow_unusable`."""
     from hdr4me.io.quality import refusal
 
     if (refused := quality.refused()) and not allow_unusable:
         with opt.named_options():
             raise refusal(refused)
-    for sentence in [*(quality.notes() if notes else ()), *(quality.unusable() if allow_unusable else ())]:
+    for sentence in [*notes, *(quality.unusable() if allow_unusable else ())]:
         print_note(f"warning: {sentence}")
 
 

@@ -78,6 +78,10 @@ def reproduce(
             TABLE_COLUMNS[:4],
             [row[:4] for row in rows],
         )
+        print_note(
+            "right: the value rounded to the printed digits; rounded: less than one unit of the last digit away, or "
+            "zeros appended; wrong: further away."
+        )
     if verdicts:
         from hdr4me.paper.report import lead_of
 
