@@ -181,8 +181,8 @@ def refine(
 ) -> None:
     """Create the survey of a second round, with ranges narrowed to the values found in a pilot: less noise, same ε.
 
-    Only users who did not answer the pilot answer the second round. If ranges are narrowed, a part of these users (a
-    control group) answers the pilot's survey. Combine all with
+    Questions with more noise are asked more often. Only users who did not answer the pilot answer the second round. If
+    ranges are narrowed, a part of these users (a control group) answers the pilot's survey. Combine all with
     hdr4me estimate pilot.tally --later-round next.tally --later-round control.tally, and --same-population if users
     were assigned to the rounds at random.
 
