@@ -210,8 +210,8 @@ def _advise(result: Recalibration, best: float | None, probabilities: dict[str, 
     line, before, after = _NAMES[result.used], result.expected_error_before, result.expected_error_after
     if best is None and result.used == "clip" and np.array_equal(result.enhanced_mean, result.estimated_mean):
         return (
-            "Unchanged, because all are in the range and shrinkage would not significantly reduce the mean squared "
-            f"error ({before:.2g})."
+            "Unchanged, because all are in the range and shrinkage would not significantly reduce the expected error "
+            f"(MSE {before:.2g})."
         )
     if result.used == "bayes" and probabilities:
         model = max(probabilities, key=lambda name: probabilities[name])
