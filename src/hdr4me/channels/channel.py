@@ -204,7 +204,14 @@ class Channel(AnswerFormat):
     def repeat(self, x: int, memoized: Draws, fresh: Draws) -> tuple[int, ...]:
         """An output for a memoized response.
 
-        The draws of `memoized` are the same in each report; those of `fresh` are new in each report.
+        Parameters
+        ----------
+        x
+            The input.
+        memoized
+            Draws that are the same in each report.
+        fresh
+            Draws that are new in each report.
         """
         return self.sample(x, memoized)
 

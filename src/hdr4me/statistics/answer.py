@@ -283,7 +283,10 @@ class Answer:
     ) -> list[dict[str, Any]]:
         """One dictionary of plain Python values for each row, for CSV or JSON; unknown numbers are None.
 
-        The parameters are those of `interval`.
+        Parameters
+        ----------
+        confidence, simultaneous, kind
+            As for `interval`.
         """
         low, high = self.interval(confidence, simultaneous=simultaneous, kind=kind)
         units = self.units

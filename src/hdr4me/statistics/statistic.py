@@ -98,10 +98,26 @@ class Statistic(ABC):
 
     @abstractmethod
     def parts(self, tally: TallyLike, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        """The rows of dimensions (positions in the schema), each of which the statistic supports."""
+        """The rows of these dimensions, each of which the statistic supports.
+
+        Parameters
+        ----------
+        tally, dimensions
+            A tally, and the positions of the dimensions in the schema.
+        options
+            The options of this statistic, by name.
+        """
 
     def named(self, tally: TallyLike, names: Sequence[str], **options: Any) -> list[Part]:
-        """The rows of the dimensions with these names; an error if the statistic does not support one of them."""
+        """The rows of the dimensions with these names; an error if the statistic does not support one of them.
+
+        Parameters
+        ----------
+        tally, names
+            A tally, and the names that a user gives.
+        options
+            The options of this statistic, by name.
+        """
         survey = tally.survey
         chosen = [survey.schema.index(name) for name in names]
         for j in chosen:

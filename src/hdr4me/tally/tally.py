@@ -135,7 +135,15 @@ class Tally:
     def add_file(
         self, path: str | os.PathLike[str], *, on_rejected: OnRejected | None = None, threads: int = 1
     ) -> Tally:
-        """Count a Parquet, Arrow or JSON lines file of reports, in blocks; the options are those of `add_block`."""
+        """Count a file of reports in any format, in blocks.
+
+        Parameters
+        ----------
+        path
+            A Parquet, Arrow or JSON lines file of reports.
+        on_rejected, threads
+            As for `add_block`.
+        """
         for block in read_blocks(path, self.survey):
             self.add_read(block, on_rejected=on_rejected, where=str(path), threads=threads)
         return self
@@ -145,7 +153,12 @@ class Tally:
     ) -> Tally:
         """Count a block from a file reader, together with the reports that the reader rejected.
 
-        The options are those of `add_block`; `where` is the name of the file.
+        Parameters
+        ----------
+        block
+            Reports, and the reports that the reader rejected.
+        on_rejected, where, threads
+            As for `add_block`; `where` is the name of the file.
         """
         for rejected in block.rejected:
             self.reject(rejected, on_rejected)
@@ -248,7 +261,17 @@ class Tally:
         return estimate(self)
 
     def ask(self, statistic: str, dimensions: str | Sequence[str] | None = None, **options: Any) -> Answer:
-        """One statistic of one, some or all dimensions, with the parameters of `hdr4me.ask`."""
+        """One statistic of one, some or all dimensions: see `hdr4me.ask`.
+
+        Parameters
+        ----------
+        statistic
+            Its name, such as "quantile".
+        dimensions
+            A name, several names, or None for every dimension that the statistic supports.
+        options
+            Options of the statistic, such as `p` for quantiles.
+        """
         from hdr4me.statistics import ask
 
         return ask(self, statistic, dimensions, **options)
