@@ -300,7 +300,7 @@ def test_sigterm_finishes_what_has_begun(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--database", "{folder}/c.db"], "no round"),
+        (["--database", "{folder}/c.db"], "no survey yet"),
         (["{folder}/survey.json", "--database", "{folder}/c.db", "--workers", "2"], "--workers 2"),
         (["{folder}/survey.json", "--database", "{folder}/c.db", "--workers", "0"], "--workers 0"),
         (["{folder}/survey.json", "--port", "70000"], "--port 70000"),
@@ -309,7 +309,7 @@ def test_sigterm_finishes_what_has_begun(tmp_path: Path) -> None:
         (["{folder}/survey.json", "--retain-days", "-1"], "--retain-days -1"),
         (["{folder}/survey.json", "--tolerance", "2"], "--tolerance 2.0"),
         (["{folder}/survey.json", "--rate", "0"], "--rate 0.0"),
-        (["{folder}/none.json"], "No such file"),
+        (["{folder}/none.json"], "does not exist"),
         (["{folder}/survey.json", "--database", "{folder}"], "directory"),
         (["{folder}/survey.json", "--host", "nowhere.invalid"], "cannot listen"),
     ],

@@ -134,7 +134,7 @@ def study(
     --------
     >>> result = study("gaussian", ["laplace"], epsilon=8.0, methods=("naive", "l1"), repeats=5, dims=8)
     >>> print(result)
-    <Study of 100,000 users, 1 cell, methods naive, l1>
+    <Study of 100,000 users, 1 setting, methods naive, l1>
     """
     chosen = lambda_choice_named(lambda_choice)
     method_names = tuple(dict.fromkeys(["naive", *methods]))
