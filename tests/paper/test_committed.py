@@ -72,7 +72,7 @@ def test_readme_and_the_page_of_items_are_those_of_this_run(claims):
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert lead_of(verdicts).rstrip(".") in readme
     assert "docs/reproduction/items.md" in readme
-    assert f"maps each of its {len(items.ITEMS)} definitions" in readme
+    assert f"maps {len(items.ITEMS)} items of the paper" in readme
     others = json.loads((FOLDER / "claims-seed-2.json").read_text())["claims"]
     seeds = {2: {item["name"]: item["verdict"] for item in others}}
     page = to_markdown(items.TITLE, items.items_lead(), items.items_blocks(verdicts, seeds))
