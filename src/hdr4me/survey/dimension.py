@@ -233,7 +233,7 @@ class Dimension(ABC):
         replacement = (
             f"{default:g}" if isinstance(default, float) else repr(default) if default else "the default"
         )
-        if not self.replaces:
+        if not self.replaces and replacement != "the default":
             replacement += ", because no default is declared"
         optional = bool(getattr(self, "optional", self.has_gaps))
         missing = Fault("missing", "" if optional else f"and count as {replacement}", optional)
