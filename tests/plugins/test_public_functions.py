@@ -299,7 +299,7 @@ def test_tables_accept_the_dimension_with_categories_and_refuse_the_count(record
     rows = hd.tables(tally).table("likes", "pet").rows()
     assert sum(row["share"] for row in rows) == pytest.approx(1.0)
     assert [row["design"] for row in hd.plan_tables(hd.Schema(parts), users=10_000, epsilon=2.0)]
-    with pytest.raises(InvalidInput, match="'visits' has no categories"):
+    with pytest.raises(InvalidInput, match="dimension 'visits' is a number"):
         hd.table_schema(schema())
 
 
