@@ -282,7 +282,7 @@ def test_another_survey_is_replaced_only_with_force(plain, run, collected, tmp_p
 def test_replaced_reports_give_a_warning(run, collected, tmp_path: Path) -> None:
     call = ("perturb", collected.survey, collected.records, "-o", tmp_path / "r.parquet")
     assert "warning" not in run(*call).err
-    assert "this replaces earlier reports" in run(*call).err
+    assert "this replaced earlier reports" in run(*call).err
 
 
 def test_reports_instead_of_a_tally_give_an_error(plain, collected) -> None:

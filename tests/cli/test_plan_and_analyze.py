@@ -231,7 +231,7 @@ def test_plan_in_words(run: Callable[..., Any]) -> None:
     )
     assert found.code == 1
     assert "probability; ±" in found.err
-    assert "square_wave (raw)" in found.out
+    assert "square_wave (biased)" in found.out
 
 
 def test_a_plan_without_any_bound_prints_no_infinite_number(run: Callable[..., Any]) -> None:

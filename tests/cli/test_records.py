@@ -237,7 +237,7 @@ def test_a_file_without_ranges_names_the_options(plain, tmp_path: Path) -> None:
     message = plain("survey", tmp_path / "people.csv")
     assert "--range column=low:high" in message
     assert "--categories" in message
-    assert "columns without either are ignored" in message
+    assert "the other columns are then left out" in message
     message = plain("survey", tmp_path / "people.csv", "--range", "height=0:3")
     assert "has no column" in message
     assert "--categories" not in message

@@ -305,7 +305,7 @@ def test_a_second_round_of_every_kind_of_question():
 
 def test_a_selection_alone_is_repeated_by_the_same_survey():
     survey = hd.Survey(hd.Schema([hd.Selection("spoken", ["de", "en", "fr"], 2)]), epsilon=2.0)
-    with pytest.raises(InvalidInput, match="selections, vectors and blocks have no range to narrow"):
+    with pytest.raises(InvalidInput, match="other questions have no range to narrow"):
         hd.refine(_seeded(survey, 1))
     rounds = [_seeded(survey, seed) for seed in (1, 2)]
     combined, summed = hd.combine(rounds), (rounds[0] + rounds[1]).estimate()

@@ -74,7 +74,7 @@ def stale_note(row_budget: int) -> str:
     """The sentence that goes with estimates from responses that may be stale."""
     return (
         f"Changes after round {row_budget} cannot be estimated: with memoized responses and a row budget of "
-        f"{row_budget}, a device then repeats stored responses. Intervals allow for any change."
+        f"{row_budget}, a device then repeats stored responses."
     )
 
 

@@ -32,7 +32,7 @@ _FINDING = {
     "epsilon_proven": "epsilon_proven", "epsilon_declared": "epsilon_declared",
     "epsilon_attacked": "epsilon_attacked", "draws": "draws", "draws_asked": "requested", "passed": "passed",
 }  # fmt: skip
-_BOUNDS = ["dimension", "if they answer all questions", "if all answer this question"]
+_BOUNDS = ["dimension", "spread over all questions", "all on this question"]
 _IMITATION = (
     "Poisoned reports that imitate users with other values are not detectable; the bounds above include them."
 )

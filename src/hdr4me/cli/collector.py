@@ -82,7 +82,9 @@ def _named_sources(context: Context) -> Iterator[None]:
 
 def serve(
     context: Context,
-    survey: Annotated[File, Argument(help="The survey file; opens its first round.")] = None,
+    survey: Annotated[
+        File, Argument(help="The survey file, whose first round is opened; omit it to continue.")
+    ] = None,
     config: Annotated[
         File, Option(callback=_configured, is_eager=True, help="A TOML file with values of the options.")
     ] = None,
@@ -96,7 +98,9 @@ def serve(
         Texts, Option(metavar="<URL>", help="Web origin whose pages may send reports (CORS; repeatable).")
     ] = None,
     open_uploads: Annotated[bool, Option("--open-uploads", help="Accept reports without a token.")] = False,
-    new_round: Annotated[bool, Option("--new-round", help="Open another round after a closed one.")] = False,
+    new_round: Annotated[
+        bool, Option("--new-round", help="Open another round after one that an administrator closed.")
+    ] = False,
     link: Annotated[
         bool | None, Option(help="Print a link to the dashboard; default: on a terminal.")
     ] = None,
@@ -108,19 +112,20 @@ def serve(
     ] = 7,
     tolerance: Annotated[
         float | None,
-        Option(
-            help="The dashboard shows how near the estimates are to this tolerance; default: the survey's."
-        ),
+        Option(help="The dashboard compares the errors with this tolerance; default: that of the plan."),
     ] = None,
     rate: Annotated[float, Option(help="Largest number of reports per second and upload token.")] = 100_000.0,
     data_quality: Annotated[
         Texts,
-        Option(metavar="<file>", help="A data-quality report to show on the dashboard (repeatable)."),
+        Option(
+            metavar="<file>",
+            help="A data-quality report to show on the dashboard: exact, not private counts (repeatable).",
+        ),
     ] = None,
 ) -> None:
     """Collect reports over HTTP. Each upload is stored on disk before it is confirmed.
 
-    Reports need a token (hdr4me token add), unless uploads were opened to anyone with --open-uploads.
+    Reports need a token (hdr4me token add), unless --open-uploads was given for this database.
 
     Options can also be given in a TOML file (min-reports = 1000) or in the environment (HDR4ME_SERVE_MIN_REPORTS).
 

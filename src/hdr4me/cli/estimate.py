@@ -20,7 +20,7 @@ from hdr4me.cli.reports import say_rejected
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.answer import as_csv, as_html, as_parquet, draw
 from hdr4me.pages.html import provenance
-from hdr4me.pages.text import listed, pluralize
+from hdr4me.pages.text import listed
 
 if TYPE_CHECKING:
     from hdr4me.statistics import Answer
@@ -167,7 +167,7 @@ def estimate(
             )
             with watch(f"intervals: {answer.statistics[0]}" if len(answer) else "intervals"):
                 rows += answer.table(confidence, simultaneous=simultaneous, kind=kind)
-    asked = f"each answers {tally.survey.sampled} of {pluralize(len(tally.survey.questions), 'question')}"
+    asked = f"questions per person: {tally.survey.sampled} of {len(tally.survey.questions)}"
     title = f"{found.n_reports:,} reports ({asked})"
     if any(row["lower"] is not None for row in rows):
         title += f", {100 * confidence:g} % confidence intervals"
@@ -383,7 +383,7 @@ def _pair_counts(
         raise InvalidInput(
             f"--correlation and --by need joint counts: give --pair-counts FILE, from hdr4me tally --count-pair {a},{b}"
             if tally.survey.sampled > 1
-            else "--correlation and --by need reports that answer both questions: create the survey with --sampled 2, "
+            else "--correlation and --by need reports that answer two questions: create the survey with --sampled 2, "
             "or with both as one question (--pair-question a,b for numbers, --tables a,b for categories)"
         )
     counts = PairCounts(tally.survey, apart)

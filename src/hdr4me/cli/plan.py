@@ -26,7 +26,6 @@ from hdr4me.cli.output import (
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.pages.html import provenance
 from hdr4me.pages.text import pluralize
-from hdr4me.planner.words import error_name
 
 if TYPE_CHECKING:
     from hdr4me.planner import Option as Way
@@ -39,7 +38,7 @@ _SHOWN = (
 )  # fmt: skip
 _DETAILS = ("mse", "probability_within")  # shown with --verbose
 _OF_MEANS = ("joint_probability_within", "tolerance_joint", "worst_tolerance_joint")
-_MARGINS = ["each alone (±)", "all jointly (±)", "all jointly, worst case (±)"]
+_MARGINS = ["each alone (±)", "all jointly (±)", "all jointly, for the worst values (±)"]
 _BEST = 5  # options shown without --verbose
 _SECOND = ("dimensions", "values", "standard_error", "standard_error_of_two")
 
@@ -112,9 +111,9 @@ def plan(
     """Predict the error of a collection and rank mechanisms, or solve for the missing quantity.
 
     Give users, dimensions and ε to predict the error. Omit one of them and give a tolerance to solve for it. A
-    tolerance without a name is on the scale [-1, 1] (shares: [0, 1]; vectors: divided by the norm). A tolerance with a
-    name is in the units of that dimension: 'delay=5' or 'delay=5 min'. If the tolerance cannot be reached, the nearest
-    plan is shown, no survey is written, and the exit code is 1.
+    tolerance without a name is on the scale [-1, 1] (shares: [0, 1]; vectors: divided by their largest norm). A
+    tolerance with a name is in the units of that dimension: 'delay=5' or 'delay=5 min'. If the tolerance cannot be
+    reached, the nearest plan is shown, no survey is written, and the exit code is 1.
 
     Example: hdr4me plan --dims 50 --epsilon 1 --tolerance 0.05
     """
@@ -413,6 +412,8 @@ def _tables(found: Plan, more: Mapping[str, Any], verbose: bool, *, nearest: boo
 
 def _options(found: Plan, options: Sequence[Way], verbose: bool) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows of the options of a plan; without `verbose`, the columns that matter most."""
+    from hdr4me.planner.words import error_name
+
     within = "within the tolerance" if found.requested_own else f"within ±{found.best.tolerance:.3g}"
     heads = ["questions per person", "MSE", f"P(one {within})", f"P(all {within})"]
     heads += _MARGINS
@@ -450,9 +451,14 @@ def _bounded(value: float) -> float | str:
 
 
 def _winners(found: Plan) -> tuple[list[str], list[list[Any]]]:
-    """The mechanism that is the most likely to stay within each tolerance; raw means biased, without calibration."""
+    """The mechanism that is the most likely to stay within each tolerance; biased means without calibration."""
     rows = [
-        [f"±{w.tolerance:.3g}", w.mechanism + " (raw)" * w.raw, w.sampled, probability(w.probability_within)]
+        [
+            f"±{w.tolerance:.3g}",
+            w.mechanism + " (biased)" * w.raw,
+            w.sampled,
+            probability(w.probability_within),
+        ]
         for w in found.winners
     ]
     return ["tolerance", "mechanism", "questions per person", "probability"], rows

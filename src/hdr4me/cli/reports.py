@@ -83,11 +83,11 @@ def perturb(
         about = {"survey": document.fingerprint, "reports": n, "bytes_per_report": document.report_size}
         print_json({**about, "data_quality": quality.rows()})
     else:
-        print_note(f"wrote {n:,} reports of {pluralize(document.report_size, 'byte')} each to {output}")
+        print_note(f"wrote {n:,} reports of {document.report_size} bytes each to {output}")
         print_note(f"wrote the data-quality report (not private) to {quality_path(output)}")
     if again:
         print_note(
-            "warning: this replaces earlier reports of the same file; if those were published, do not publish these"
+            "warning: this replaced earlier reports; if those were published, do not publish these as well"
         )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hdr4me.survey import Survey
 
 _COLUMNS = ["dimension", "low", "high", "next_low", "next_high", "range_kept", "weight"]
-_NOISE = {"memoized": "memoized responses", "fresh": "fresh noise"}
+_NOISE = {"memoized": "assuming memoized responses", "fresh": "assuming fresh noise"}
 
 
 def rounds(
@@ -121,7 +121,7 @@ def rounds(
     # With two rounds the trend is the change.
     used = [j for j in range(len(heads) - (last == 1)) if any(line[j] != "" for line in shown)]
     print_table(
-        f"{len(x)} rounds, {_NOISE[noise]}; ± is the margin of error with {100 * confidence:g} % confidence",
+        f"{len(x)} rounds, {_NOISE[noise]}; the margins of error (±) have {100 * confidence:g} % confidence",
         [heads[j] for j in used],
         [[line[j] for j in used] for line in shown],
     )
@@ -129,7 +129,8 @@ def rounds(
         print_note(remark)
     if stale.any():
         print_note(
-            f"{stale_note(row_budget)} Give --row-budget if it is larger, or --noise fresh if devices draw new noise."
+            f"{stale_note(row_budget)} If devices draw new noise in each round, give --noise fresh; if their "
+            "row budget is larger, give --row-budget."
         )
     elif any("" in line[2:] for line in shown):
         print_note("A cell is empty if its interval contains every possible value: more reports are needed.")
@@ -179,10 +180,11 @@ def refine(
     users: Annotated[int | None, Option(help="Users of the next round; default: 4 times the pilot.")] = None,
     json: JSON = False,
 ) -> None:
-    """Create the survey of a second round, with ranges narrowed to the values found in a pilot: less noise, same ε.
+    """Create the survey of a second round, with ranges narrowed to most values of a pilot: less noise, same ε.
 
     Questions with more noise are asked more often. Only users who did not answer the pilot answer the second round. If
-    ranges are narrowed, a part of these users (a control group) answers the pilot's survey. Combine all with
+    ranges are narrowed, values outside them are clamped, and a part of the users, often most (the control group),
+    answers the pilot's survey to correct for that. Combine all with
     hdr4me estimate pilot.tally --later-round next.tally --later-round control.tally, and --same-population if users
     were assigned to the rounds at random.
 
@@ -228,7 +230,8 @@ def refine(
             print_note(
                 f"Give this survey to a random {100 * (1 - control):.0f} % of the new users and the pilot survey to "
                 f"the other {100 * control:.0f} % (control group). Intervals become at most "
-                f"{100 * (1 - 1 / gain):.0f} % narrower."
+                f"{100 * (1 - 1 / gain):.0f} % narrower than without a narrower range. Values outside the next range "
+                "are clamped; the control group corrects for that."
             )
         else:
             print_note(

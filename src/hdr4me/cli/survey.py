@@ -67,7 +67,7 @@ def survey(
         Option(
             "--block-question",
             metavar="<a,b,x*>",
-            help="Ask several numbers as one question, of which only the signs are reported (repeatable).",
+            help="Ask several numbers as one question, by the halves of their ranges (repeatable).",
         ),
     ] = None,
     tables: Annotated[
@@ -271,7 +271,7 @@ def _from_records(files: RecordFiles, given: Mapping[str, Texts]) -> tuple[Schem
             found += " (the first line may be a record: add a line with the names of the columns)"
         raise InvalidInput(
             f"{found}. Declare them with --range column=low:high and --categories column=a,b,c (or column=@FILE with "
-            "one category per line); columns without either are ignored"
+            "one category per line); the other columns are then left out"
         ) from None
     patterns = [*defaults, *optional]
     return schema, {x for x in schema.names if any(x == p or fnmatchcase(x, p) for p in patterns)}

@@ -36,8 +36,8 @@ def table_schema(schema: Schema, tables: str | int | Sequence[str | int | Sequen
     for dimension in schema:
         if not dimension.is_category:
             raise InvalidInput(
-                f"tables need categories, and dimension {dimension.name!r} is a number: give it edges in the schema, "
-                "such as edges=[0, 18, 65, 120], in place of low and high"
+                f"tables need categories, and dimension {dimension.name!r} is a number: leave it out, or write it in a "
+                "schema file with edges, such as edges=[0, 18, 65, 120], in place of low and high"
             )
     chosen: dict[frozenset[str], Sequence[str]] = {}
     for item in [tables] if isinstance(tables, str | int) else tables:

@@ -211,7 +211,7 @@ def _advise(result: Recalibration, best: float | None, probabilities: dict[str, 
     if best is None and result.used == "clip" and np.array_equal(result.enhanced_mean, result.estimated_mean):
         return (
             "Unchanged, because all are in the range and shrinkage would not significantly reduce the expected error "
-            f"(MSE {before:.2g})."
+            f"(MSE {before:.2g} on the scale [-1, 1])."
         )
     if result.used == "bayes" and probabilities:
         model = max(probabilities, key=lambda name: probabilities[name])

@@ -116,8 +116,8 @@ def refine(
     if not with_shape:
         raise InvalidInput(
             "the reports do not determine the distribution of any number, so no range can be narrowed: "
-            "create the pilot with square_wave, piecewise or optimal at ε above 0.05; categories, selections, vectors "
-            "and blocks have no range to narrow, so repeat the same survey for them"
+            "numbers of their own need a pilot with square_wave, piecewise or optimal and ε above 0.05; other "
+            "questions have no range to narrow, so repeat the same survey for them"
         )
     if users is not None and (type(users) is not int or users < 1):
         raise InvalidInput.of("users", users, "a positive integer")
