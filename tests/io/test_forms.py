@@ -164,10 +164,7 @@ BAD: dict[str, tuple[bytes, str]] = {
         b"a" * 200_000 + b",b\n1,2\n",
         "a field of the header is longer than 131,072",
     ),
-    "an open quote in the header": (
-        b'age,"town\n1,Bath\n' * 1000,
-        "has no column 'town': its first line has 2 fields",
-    ),
+    "an open quote in the header": (b'age,"town\n1,Bath\n' * 1000, "has no column 'town'"),
     "an open quote to the end": (b'age,"town\n1,Bath\n', "a quote in the header is not closed"),
     "a header alone": (b"age,town\n", "has a header but no records"),
     "a header and blank lines": (b"age,town\n\n\n", "has a header but no records"),
