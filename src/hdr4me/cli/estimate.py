@@ -105,8 +105,8 @@ def estimate(
     """Estimate means (in your units), frequencies and other statistics with confidence intervals.
 
     Estimates are unbiased and never clipped, so noise can move them outside the range. --recalibrate trades bias for
-    lower variance: use auto unless you need one of l1, l2, bayes, james_stein, sure, clip, zeros, none; or, for
-    frequencies, norm_sub, base_cut.
+    lower variance: use auto unless you need one of l1, l2, bayes, james_stein, sure, clip, zeros (a
+    baseline), none; or, for frequencies, norm_sub, base_cut.
 
     Example: hdr4me estimate week.tally --quantiles 0.5,0.9 --recalibrate auto --output answer.csv
     """

@@ -87,7 +87,7 @@ EPSILON = Annotated[float, Option(help="Privacy budget ε of one report.")]
 CONFIDENCE = Annotated[float, Option(help="Confidence level of the intervals.")]
 ROUND_NUMBER = Annotated[
     int | None,
-    Option(help="With memoized responses: the number of this round.", min=1),
+    Option(help="With memoized responses: the number of this round; late rounds get no interval.", min=1),
 ]
 QUANTILES = Annotated[str | None, Option(metavar="<p,…>", help="Quantiles, such as 0.5,0.9.")]
 ENGINE = Annotated[str, Option("--engine", help="local, spark, or the name of a registered engine.")]

@@ -69,7 +69,7 @@ def plan(
     categorical: Annotated[
         Texts,
         Option(
-            help="Consider only this one for categories (repeatable): auto, grr, subset, projective, oue or histogram."
+            help="Only this one for categories (repeatable): auto, grr, subset, projective (geometry), oue, histogram."
         ),
     ] = None,
     prior: Annotated[
